@@ -6,6 +6,7 @@
 #include "host/cli/execution.h"
 #include "host/cli/inputs.h"
 #include "host/cli/model_source.h"
+#include "host/cli/records_use.h"
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
 #include "host/codegen/target.h"
@@ -35,9 +36,9 @@ constexpr const char* kExamples = R"(Examples:
 struct Options {
   std::string model, output;
   std::vector<std::string> targets, shapes, sizes, specializations, custom_ops;
-  std::string precision = "auto", optimize = "speed", decisions;
+  std::string precision = "auto", optimize = "speed", decisions, records;
   std::string trace;
-  int opt_level = 3;
+  int opt_level = 3, record_threads = 0;
   bool verify = false;
   bool no_cache = false;
   bool json = false;
@@ -60,7 +61,7 @@ uint64_t weights_bytes(const ModuleFile& module) {
 }
 
 void report(const Options& options, const std::filesystem::path& path, const ModuleFile& module,
-            double seconds, const Invocation& invocation) {
+            const RecordsUse& records, double seconds, const Invocation& invocation) {
   std::error_code code;
   const auto size = std::filesystem::file_size(path, code);
   std::vector<std::string> names;
@@ -75,6 +76,7 @@ void report(const Options& options, const std::filesystem::path& path, const Mod
     json["weights_bytes"] = weights;
     json["targets"] = names;
     json["kernels"] = module.manifest.variants.empty() ? 0 : module.manifest.variants[0]->kernels.size();
+    if (!options.records.empty()) json["records"] = records.json();
     json["seconds"] = seconds;
     print_out(json.dump(2) + "\n");
   } else if (!invocation.quiet) {
@@ -97,6 +99,7 @@ int compile(const Options& options, const Invocation& invocation) {
   const std::filesystem::path path = output_path(options);
   invocation.outputs->reads(options.model, "the model");
   invocation.outputs->writes(path, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
+  RecordsUse records(options.records, invocation);
   Progress progress(invocation.verbosity());
   progress.update("reading " + options.model, -1);
   Graph graph = import_model(options.model, shapes, sizes, invocation, optimize, {}, {},
@@ -109,6 +112,7 @@ int compile(const Options& options, const Invocation& invocation) {
   compile.specializations = parse_specializations(options.specializations);
   compile.decisions = read_decisions(options.decisions, invocation);
   compile.observer.spans = invocation.spans.get();
+  records.take_part(compile, options.record_threads);
   ModuleFile module = compile_graph(std::move(graph), compile);
   progress.update("writing " + path.string(), -1);
   {
@@ -117,7 +121,8 @@ int compile(const Options& options, const Invocation& invocation) {
   }
   progress.clear();
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  report(options, path, module, elapsed.count(), invocation);
+  records.say(invocation);
+  report(options, path, module, records, elapsed.count(), invocation);
   if (!options.trace.empty())
     write_trace({{recorded_tracks(invocation, "compile")}}, options.trace,
                 expect_trace_format(options.trace, "--trace"));
@@ -146,6 +151,8 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);
   add_custom_ops_option(*command, options->custom_ops);
+  add_records_option(*command, options->records);
+  add_record_threads_option(*command, options->record_threads);
   command->add_flag("--no-cache", options->no_cache,
                     "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command->add_flag("--verify", options->verify, "Check the graph after every pass, and loops after every step of lowering");

@@ -6,6 +6,7 @@
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/between.h"
 #include "host/cli/made_up_sizes.h"
+#include "host/cli/records_use.h"
 #include "host/cli/tensor_files.h"
 #include "host/cli/text.h"
 #include "host/codegen/kernel_cache.h"
@@ -37,7 +38,7 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
 void check_options_of_file(const ExecutionOptions& options) {
   if (!is_module(options.file, options.contents)) return;
   refuse(options.given, {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize", "--decisions",
-          "--custom-ops"},
+          "--custom-ops", "--records"},
          options.file + ": is compiled already, and only the compilation of a model (.onnx or .gir) asks for these");
 }
 
@@ -286,6 +287,7 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
   command.add_option("--optimize", options.optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
   add_decisions_option(command, options.decisions);
   add_custom_ops_option(command, options.custom_ops);
+  add_records_option(command, options.records);
   command.add_flag("--no-cache", options.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   command.parse_complete_callback([&command, &options] {
@@ -351,6 +353,15 @@ std::unique_ptr<Machine> open_machine(const std::string& board, const std::strin
   return connect_board(resolve_board(board, key, BoardsFile::read(boards_path())));
 }
 
+namespace {
+
+/// Threads that were asked for; 0: one a physical core.
+int threads_given(const ExecutionOptions& options) {
+  return options.threads > 0 ? options.threads : static_cast<int>(parse_cpus(options.cpus).size());
+}
+
+}  // namespace
+
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation) {
   plan_inputs(options, *invocation.outputs);  // a wrong file is found before a board is asked
   const runtime::DeviceName device = device_of(options);
@@ -372,6 +383,8 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
   request.decisions = read_decisions(options.decisions, invocation);
   request.custom_ops = read_custom_ops(options.custom_ops, invocation);
+  request.records = options.records;
+  request.threads = threads_given(options);
   request.use_cache = !options.no_cache;
   request.keep_program = options.keep_program;
   execution.module = module_for(

@@ -32,6 +32,7 @@ struct ExecutionOptions {
   std::string optimize;        ///< empty: for speed
   std::string decisions;       ///< a file's name; empty: the target's own
   std::vector<std::string> custom_ops;  ///< folders and libraries
+  std::string records;         ///< a place of records of tuning; empty: none
   int threads = 0;
   std::string cpus;  ///< to pin threads to: "0,2", "0-3"
   int opt_level = 3;

@@ -22,6 +22,7 @@ constexpr std::string_view kKeyFormat = "gantry-psk-v";
 constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", FileKind::kResult},
                                                               {"gantry-comparison", FileKind::kComparison},
                                                               {"gantry-history", FileKind::kHistory},
+                                                              {"gantry-records", FileKind::kRecords},
                                                               {"gantry-conformance", FileKind::kConformance}};
 constexpr std::string_view kZooProducer = "gantry zoo";
 constexpr std::string_view kGraphText = "gir ";
@@ -286,6 +287,8 @@ std::string_view describe(FileKind kind) {
       return "a comparison";
     case FileKind::kConformance:
       return "a result of conformance";
+    case FileKind::kRecords:
+      return "records of tuning";
     case FileKind::kHistory:
       return "a history of results";
     case FileKind::kReport:

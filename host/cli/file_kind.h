@@ -16,6 +16,7 @@ enum class FileKind {
   kResult,      ///< JSON of `gantry bench`, by its "schema"
   kComparison,  ///< JSON of `gantry compare`
   kConformance,  ///< JSON of `gantry conformance`
+  kRecords,     ///< of `gantry records export`
   kHistory,     ///< the series of `gantry compare --history`
   kReport,      ///< the page of `gantry report` or `inspect --html`
   kTrace,       ///< of `gantry trace` and --trace, or another program's of the same formats

@@ -106,6 +106,7 @@ std::string candidates_json(const std::vector<NodeDecision>& decisions, const st
     }
     json.push_back({{"op", one->op->name},
                     {"nodes", one->origin},
+                    {"work", one->work},
                     {"decision", to_json(one->decision)},
                     {"candidates", std::move(candidates)}});
   }

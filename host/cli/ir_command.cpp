@@ -14,6 +14,7 @@
 #include "host/cli/kernel_view.h"
 #include "host/cli/model_source.h"
 #include "host/cli/program_folder.h"
+#include "host/cli/records_use.h"
 #include "host/cli/refusal.h"
 #include "host/cli/terminal.h"
 #include "host/cli/text.h"
@@ -55,8 +56,8 @@ struct Options {
   std::string target = "native";
   std::string before, after, kernel, node, folder, output;
   std::vector<std::string> shapes, sizes, custom_ops;
-  std::string precision = "auto", optimize = "speed", decisions;
-  int opt_level = 3;
+  std::string precision = "auto", optimize = "speed", decisions, records;
+  int opt_level = 3, record_threads = 0;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
   bool explain = false, json = false, forms = false;
   bool list_passes = false, force = false;
@@ -220,12 +221,17 @@ void print_kernels(const LoweredProgram& program, const Target& target, const Op
   }
 }
 
-/// How nodes are computed, as --decisions reads it, or how one is and what else was looked at.
-void print_forms(const Graph& graph, const Target& target, const CompileOptions& compile, const Options& options) {
+/// How nodes are computed, as --decisions reads it, or how one is and what else was looked at; all decisions.
+std::vector<NodeDecision> print_forms(const Graph& graph, const Target& target, const CompileOptions& compile, const Options& options) {
   const std::vector<NodeDecision> decisions = decide_forms(graph, target, compile, options.explain);
-  if (options.forms)
-    return print_out(fmt::format("# {}\n{}", visible_line(options.model), decisions_text(target.name, decisions)));
-  if (options.json) return print_out(candidates_json(decisions, options.node));
+  if (options.forms) {
+    print_out(fmt::format("# {}\n{}", visible_line(options.model), decisions_text(target.name, decisions)));
+    return decisions;
+  }
+  if (options.json) {
+    print_out(candidates_json(decisions, options.node));
+    return decisions;
+  }
   // Whether a GPU has what a schedule asks for is only known once it is lowered.
   const std::string misfits =
       target.for_gpu() ? misfits_text(lower_program(graph, target, compile), options.node) : std::string();
@@ -234,6 +240,7 @@ void print_forms(const Graph& graph, const Target& target, const CompileOptions&
   });
   if (decided || misfits.empty()) print_out(candidates_text(decisions, options.node, terminal_width()));
   print_out(misfits);
+  return decisions;
 }
 
 /// The passes in their order, each with the lowest level at which it runs.
@@ -283,6 +290,8 @@ int show_ir(const Options& options, const Invocation& invocation) {
   compile.precision = precision;
   compile.optimize = optimize;
   compile.decisions = read_decisions(options.decisions, invocation);
+  RecordsUse records(options.records, invocation);
+  records.take_part(compile, options.record_threads);
   if (!options.folder.empty()) {
     const std::string json = write_program(graph, target, compile, options.folder);
     progress.clear();
@@ -291,7 +300,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
   }
   if (options.forms || (options.explain && !options.node.empty())) {
     progress.clear();
-    print_forms(graph, target, compile, options);
+    records.say(print_forms(graph, target, compile, options), invocation);
     return 0;
   }
   if (options.explain) {
@@ -375,6 +384,8 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);
   add_custom_ops_option(*command, options->custom_ops);
+  add_records_option(*command, options->records);
+  add_record_threads_option(*command, options->record_threads);
   command->add_flag("--verify", options->verify, "Check the graph after every pass, and loops after every step of lowering");
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, command, &invocation] {

@@ -9,6 +9,7 @@
 
 #include "device_runtime/src/module_format.h"
 #include "device_runtime/src/sha256.h"
+#include "host/cli/records_use.h"
 #include "host/codegen/gpu_family.h"
 #include "host/codegen/target.h"
 #include "host/custom_ops/custom_ops.h"
@@ -210,6 +211,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     module.bytes = request.contents.owner == nullptr ? map_module(request.file) : request.contents;
   } else {
     const Target target = target_of_device(request, machine);
+    RecordsUse records(request.records, invocation);
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
     Graph graph = import_model(request.file, request.shapes, request.sizes, invocation, request.optimize, {},
@@ -220,6 +222,8 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     options.decisions = request.decisions;
     options.cache = open_cache(request.use_cache);
     options.observer.spans = invocation.spans.get();
+    records.take_part(options, {machine_name(machine, target, request.device.index),
+                                request.threads > 0 ? request.threads : static_cast<int>(machine.physical_cores)});
     if (request.keep_program) {
       options.observer.lowered = [&](LoweredProgram lowered, const Target& compiled) {
         module.program =
@@ -227,6 +231,8 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
       };
     }
     ModuleFile file = compile_graph(std::move(graph), options);
+    progress.clear();
+    records.say(invocation);
     const TimedSpan span(invocation.spans.get(), "compile", "write the module");
     module.bytes = module_bytes(file);
     module.opt_level = request.opt_level;

@@ -82,6 +82,8 @@ struct ModuleRequest {
   Optimize optimize = Optimize::kSpeed;
   std::shared_ptr<const DecisionFile> decisions;  ///< as in CompileOptions
   std::shared_ptr<const CustomOps> custom_ops;    ///< as import_model's
+  std::string records;        ///< a place of records of tuning (host/cli/records_use.h); empty: none
+  int threads = 0;            ///< that will run it, for records; 0: one a physical core
   bool keep_program = false;  ///< for reports of how it is computed
 };
 /// The target of a device of the machine that reports this. User errors say why there is no such device.

@@ -104,6 +104,7 @@ void add_commands(CLI::App& app, Invocation& invocation) {
   add_bench_commands(app, invocation);
   add_compare_command(app, invocation);
   add_report_command(app, invocation);
+  add_records_command(app, invocation);
   add_trace_command(app, invocation);
   add_inspect_command(app, invocation);
   add_ir_command(app, invocation);

@@ -8,6 +8,7 @@
 #include "host/cli/commands.h"
 #include "host/codegen/gpu_family.h"
 #include "host/codegen/llvm_version.h"
+#include "host/records/generator.h"
 #include "rpc/build_commit.h"
 
 namespace gantry::cli {
@@ -44,6 +45,7 @@ std::string version_json() {
   nlohmann::ordered_json json;
   json["version"] = GANTRY_VERSION;
   json["commit"] = rpc::build_commit();
+  json["generator"] = records::generator_version();
   json["llvm"] = llvm_version();
   json["onnx"] = ONNX_NAMESPACE::LAST_RELEASE_VERSION;
   json["protobuf"] = protobuf_version();

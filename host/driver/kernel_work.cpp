@@ -3,47 +3,22 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "host/graph/dim_renamer.h"
+
 namespace gantry {
+namespace {
 
-// Gives each distinct symbolic dimension a symbol of the kernel's own; those inside attributes too.
-class KernelWork::DimRenamer : public PartialAttrVisitor {
- public:
-  explicit DimRenamer(std::map<std::string, Dim>& originals) : originals_(originals) {}
+/// With symbols of the kernel's own. Kernels know strings by their numbers.
+TensorType kernel_type(const TensorType& type, DimRenamer& renamer) {
+  TensorType renamed = renamer.rename(type);
+  if (renamed.dtype == DType::kString) renamed.dtype = DType::kU64;
+  return renamed;
+}
 
-  Dim rename(const Dim& dim) {
-    if (dim.is_constant()) return dim;
-    auto [entry, is_new] = symbols_.try_emplace(dim.str(), Dim());
-    if (is_new) {
-      entry->second = Dim::symbol("dim." + std::to_string(originals_.size()));
-      originals_.emplace(entry->second.str(), dim);
-    }
-    return entry->second;
-  }
-  TensorType rename(const TensorType& type) {
-    TensorType renamed = type;
-    if (type.dtype == DType::kString) renamed.dtype = DType::kU64;  // kernels know strings by their numbers
-    for (Dim& dim : renamed.shape) dim = rename(dim);
-    return renamed;
-  }
-  std::shared_ptr<const Attrs> rename(const Attrs& attrs) {
-    auto renamed = attrs.clone();
-    renamed->fields(*this);
-    return renamed;
-  }
-
-  using PartialAttrVisitor::operator();
-  void operator()(std::string_view, Dim& value) override { value = rename(value); }
-  void operator()(std::string_view, Shape& value) override {
-    for (Dim& dim : value) dim = rename(dim);
-  }
-
- private:
-  std::map<std::string, Dim> symbols_;
-  std::map<std::string, Dim>& originals_;
-};
+}  // namespace
 
 KernelWork::KernelWork(const Node& node) {
-  DimRenamer renamer(originals_);
+  DimRenamer renamer;
   for (Value* input : node.inputs) arguments_.push_back(slot_of(input, renamer));
   if (node.bodies.empty()) {
     add_step(node, arguments_, renamer);
@@ -51,6 +26,7 @@ KernelWork::KernelWork(const Node& node) {
   } else {
     read_body(*node.bodies.front(), renamer);
   }
+  originals_ = renamer.originals();
   write_key();
 }
 
@@ -65,7 +41,7 @@ int KernelWork::slot_of(Value* value, DimRenamer& renamer) {
   if (!is_new) return entry->second;
   if (is_immediate(*value)) return entry->second = add_slot(value->type, value->constant);
   buffers_.push_back(value);
-  entry->second = add_slot(renamer.rename(value->type), nullptr);
+  entry->second = add_slot(kernel_type(value->type, renamer), nullptr);
   buffer_slots_.push_back(entry->second);
   return entry->second;
 }
@@ -86,10 +62,10 @@ void KernelWork::add_step(const Node& node, const std::vector<int>& inputs, DimR
   auto decision = node.decision ? std::make_shared<const Decision>(*node.decision) : nullptr;
   Step step{&op_def(node), renamer.rename(*node.attrs), std::move(decision), inputs, {}, {}, 0, node.origin};
   for (const Value* input : node.inputs)
-    step.input_types.push_back(input ? renamer.rename(input->type) : TensorType());
+    step.input_types.push_back(input ? kernel_type(input->type, renamer) : TensorType());
   step.first_result = static_cast<int>(slots_.size());
   for (const Value* result : node.results) {
-    step.result_types.push_back(renamer.rename(result->type));
+    step.result_types.push_back(kernel_type(result->type, renamer));
     slot_of_[result] = add_slot(step.result_types.back(), nullptr);
   }
   steps_.push_back(std::move(step));

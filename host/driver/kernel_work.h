@@ -10,6 +10,8 @@
 
 namespace gantry {
 
+class DimRenamer;  // host/graph/dim_renamer.h
+
 /// Read from a node, before anything is built of it. Values are numbers, "slots": those that the node reads,
 /// each once, then constants of its body, then the results of the steps. Each distinct symbolic dimension of
 /// the node's types and attributes is an opaque symbol ("dim.0", …), so that indices stay simple and nodes
@@ -49,8 +51,6 @@ class KernelWork {
   Dim bound(const Dim& dim) const { return dim.substitute(originals_); }
 
  private:
-  class DimRenamer;
-
   int slot_of(Value* value, DimRenamer& renamer);
   int add_slot(TensorType type, ConstantPtr immediate);
   void add_step(const Node& node, const std::vector<int>& inputs, DimRenamer& renamer);

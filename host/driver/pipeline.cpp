@@ -135,6 +135,8 @@ std::vector<NodeDecision> run_graph_passes(Graph& graph, const Target& target, c
   const size_t before = context.decisions->size();
   std::optional<GivenDecisions> given;
   if (options.decisions) context.given = &given.emplace(options.decisions->for_target(target.name));
+  const std::shared_ptr<RecordedDecisions> recorded = options.records ? options.records(target) : nullptr;
+  context.recorded = recorded.get();
   run_on_bodies(graph.main, context, options);
   for (const Step& step : steps(options.opt_level)) run_pass(*step.pass, step.name, graph, context, options);
   if (given) expect_all_taken(*given, target);

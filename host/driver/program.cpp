@@ -17,9 +17,45 @@
 #include "host/ops/text.h"
 #include "host/passes/symbol_order.h"
 #include "host/support/error.h"
+#include "host/targets/common/knob_misfit.h"
 
 namespace gantry {
 namespace {
+
+/// A kernel that cannot be scheduled as its nodes' decisions say.
+class UnfitKernel : public KnobMisfit {
+ public:
+  UnfitKernel(const std::string& message, const KernelWork& work) : KnobMisfit(message) {
+    for (const KernelWork::Step& step : work.steps()) {
+      if (step.decision != nullptr) nodes_.emplace_back(step.op, step.origin);
+    }
+  }
+  /// The decision was made for a node that is in the kernel.
+  bool concerns(const NodeDecision& decision) const {
+    return std::ranges::any_of(
+        nodes_, [&](const auto& node) { return node.first == decision.op && node.second == decision.origin; });
+  }
+
+ private:
+  std::vector<std::pair<const OpBase*, std::vector<std::string>>> nodes_;
+};
+
+/// What records say, but of works of which it has turned out that what they say does not fit.
+class FittingRecords : public RecordedDecisions {
+ public:
+  using Misfits = std::map<std::string, std::string>;  ///< why, by work
+  FittingRecords(std::shared_ptr<RecordedDecisions> all, const Misfits& misfits)
+      : all_(std::move(all)), misfits_(misfits) {}
+  Answer find(const std::string& work) override {
+    const auto misfit = misfits_.find(work);
+    if (misfit == misfits_.end()) return all_->find(work);
+    return {.unused = {misfit->second}};
+  }
+
+ private:
+  std::shared_ptr<RecordedDecisions> all_;
+  const Misfits& misfits_;
+};
 
 // Names the kernels of a program: C identifiers that say what runs, each once.
 class KernelNames {
@@ -141,12 +177,16 @@ class KernelTable {
 
   BuiltKernel build(const Node& node, const KernelWork& work, const Target& target,
                     const LoopObserver& observe) {
+    const auto said = [&](const Error& error) {
+      return fmt::format("while lowering {} for node {}: {}", display_name(node), where(node), error.what());
+    };
     try {
       if (node.is(op::custom)) return build_custom_kernel(work, "kernel");
       return build_kernel(node, work, target, "kernel", observe, options_);
+    } catch (const KnobMisfit& misfit) {
+      throw UnfitKernel(said(misfit), work);
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node),
-                                            where(node), error.what()));
+      throw Error(error.kind(), said(error));
     }
   }
 
@@ -224,6 +264,44 @@ std::vector<NodeDecision> optimise(Graph& graph, const Target& target, const Com
   return decisions;
 }
 
+void lower(Program& program, const Target& target, const CompileOptions& options) {
+  KernelTable kernels(program, target, options);
+  FunctionLowering(program, kernels, target, options).run(program.graph.main, true);
+}
+
+/// Puts down which recorded decisions are why the kernel does not fit; throws it again if there are none.
+void note_misfit(const UnfitKernel& kernel, const std::vector<NodeDecision>& decisions,
+                 FittingRecords::Misfits& misfits) {
+  bool recorded = false;
+  for (const NodeDecision& node : decisions) {
+    if (node.record.empty() || !kernel.concerns(node)) continue;
+    recorded = true;
+    misfits.try_emplace(node.work, fmt::format("{}: {}", node.record, kernel.what()));
+  }
+  if (!recorded) throw UnfitKernel(kernel);
+}
+
+/// Whether a decision fits a kernel shows when that is scheduled: then all is done again without it.
+Program build_with_records(const Graph& graph, const Target& target, CompileOptions options) {
+  FittingRecords::Misfits misfits;
+  options.records = [&, all = options.records](const Target& asked) -> std::shared_ptr<RecordedDecisions> {
+    auto records = all(asked);
+    return records == nullptr ? nullptr : std::make_shared<FittingRecords>(std::move(records), misfits);
+  };
+  const size_t told = options.observer.decisions == nullptr ? 0 : options.observer.decisions->size();
+  for (;;) {
+    Program program{clone_graph(graph), {}, {}, {}, {}, {}, {}};
+    program.decisions = optimise(program.graph, target, options);
+    try {
+      lower(program, target, options);
+      return program;
+    } catch (const UnfitKernel& kernel) {
+      note_misfit(kernel, program.decisions, misfits);
+    }
+    if (options.observer.decisions != nullptr) options.observer.decisions->resize(told);
+  }
+}
+
 }  // namespace
 
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
@@ -231,10 +309,10 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
 }
 
 Program build_program(Graph&& graph, const Target& target, const CompileOptions& options) {
+  if (options.records) return build_with_records(graph, target, options);
   Program program{std::move(graph), {}, {}, {}, {}, {}, {}};
   program.decisions = optimise(program.graph, target, options);
-  KernelTable kernels(program, target, options);
-  FunctionLowering(program, kernels, target, options).run(program.graph.main, true);
+  lower(program, target, options);
   return program;
 }
 

@@ -14,6 +14,7 @@
 #include "host/passes/layout_behaviour.h"
 #include "host/passes/pass.h"
 #include "host/passes/pbqp.h"
+#include "host/passes/work_digest.h"
 
 namespace gantry {
 namespace {
@@ -123,14 +124,33 @@ class Chooser {
     return {{}, last};
   }
 
-  /// The node's own decision or one that is given for it, if it fits, else what the forms propose.
+  /// The node's own decision or one that is given or recorded for it, if it fits, else what the forms propose.
   std::vector<FormOption> options_of(const Node& node, const FormQuestion& question) {
     const auto* line = context_.given == nullptr ? nullptr : context_.given->take(node);
-    const std::optional<Decision> decision = line != nullptr ? line->node.decision : node.decision;
+    std::optional<Decision> decision = line != nullptr ? line->node.decision : node.decision;
+    if (decision) {
+      if (const Misfit why = forms_.misfit(question, *decision))
+        refuse(node, *decision, line == nullptr ? "" : line->place, *why);
+    } else {
+      decision = recorded(question);
+    }
     if (!decision) return forms_.options(question);
-    if (const Misfit why = forms_.misfit(question, *decision))
-      refuse(node, *decision, line == nullptr ? "" : line->place, *why);
     return {{*decision, 0, forms_.orders(question, *decision)}};
+  }
+
+  /// None, too, where it does not fit.
+  std::optional<Decision> recorded(const FormQuestion& question) {
+    if (context_.recorded == nullptr) return std::nullopt;
+    NodeDecision& decided = choices_[&question.node].decided;
+    auto [decision, place, unused] = context_.recorded->find(work_digest(function_, question.node));
+    decided.unused_records = std::move(unused);
+    if (!decision) return std::nullopt;
+    if (const Misfit why = forms_.misfit(question, *decision)) {
+      decided.unused_records.push_back(fmt::format("{}: {} does not fit: {}", place, to_string(*decision), *why));
+      return std::nullopt;
+    }
+    decided.record = std::move(place);
+    return decision;
   }
 
   Behaviour formed_by(FormOption&& option, const Node& node) const {
@@ -245,7 +265,12 @@ class Chooser {
     if (taken != 0) std::swap(some[0], some[taken]);
     const Behaviour& one = some.front();
     if (one.channels_last) choices_[&node].channels_last = true;
-    if (one.decision) choices_[&node].decided = {node.op, node.origin, *one.decision, {}};
+    if (!one.decision) return;
+    NodeDecision& decided = choices_[&node].decided;
+    decided.op = node.op;
+    decided.origin = node.origin;
+    decided.decision = *one.decision;
+    decided.work = work_digest(function_, node);
   }
 
   /// With what lies around a node as it was chosen.

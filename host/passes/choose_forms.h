@@ -29,7 +29,8 @@ struct NodeChoice {
 using FormChoices = std::unordered_map<const Node*, NodeChoice>;
 
 /// Decisions that are given (PassContext::given) or that nodes have already are taken as they are; a user error names
-/// the node of one that does not fit. Candidates with their conversions are there where the context asks for them.
+/// the node of one that does not fit. So are those that are recorded (PassContext::recorded), but for what does not fit:
+/// that is put down as unused, and the forms choose. Candidates with their conversions are there where the context asks for them.
 FormChoices choose_forms(const Function& function, const FormSet& forms, PassContext& context);
 
 }  // namespace gantry

@@ -30,6 +30,11 @@ struct NodeDecision {
   std::vector<std::string> origin;
   Decision decision;
   std::vector<Candidate> candidates;  ///< where PassContext asks for them and the target has a model of them
+  std::string work = {};              ///< work_digest() of the node (host/passes/work_digest.h)
+  /// The record of tuning that decided it, "lab.db: record 17"; empty: none did.
+  std::string record = {};
+  /// Records of its work that do not decide it, and why.
+  std::vector<std::string> unused_records = {};
 };
 
 /// Says of each candidate what it has of conversions, and of each that fits why it was not taken, by what is predicted;
@@ -55,6 +60,19 @@ class GivenDecisions {
 
  private:
   std::vector<Line> lines_;
+};
+
+/// Decisions that were recorded for whatever does the same work, on the machine that is compiled for.
+class RecordedDecisions {
+ public:
+  struct Answer {
+    std::optional<Decision> decision;
+    std::string place;                ///< of its record, for messages
+    std::vector<std::string> unused;  ///< what there is beside it that may not decide, and why
+  };
+  virtual ~RecordedDecisions() = default;
+  /// By work_digest() (host/passes/work_digest.h).
+  virtual Answer find(const std::string& work) = 0;
 };
 
 }  // namespace gantry

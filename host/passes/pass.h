@@ -18,7 +18,8 @@ class FormSet;        // host/passes/form_set.h
 struct FusionReport;  // host/passes/fusion_report.h
 class LayoutRecord;   // host/passes/layout_record.h
 class GivenDecisions;
-struct NodeDecision;  // both host/passes/node_decision.h
+class RecordedDecisions;
+struct NodeDecision;  // these of host/passes/node_decision.h
 
 /// Options and wishes of the target, and the count of rewrites. The driver fills it from a target; the defaults
 /// are those of no target in particular.
@@ -43,6 +44,9 @@ struct PassContext {
   LayoutRecord* layouts = nullptr;
   /// Decisions that alter_layout applies instead of the target's; null: there are none.
   GivenDecisions* given = nullptr;
+  /// Decisions for nodes that none is given for and that have none; those that do not fit are not used. Null: there are
+  /// none.
+  RecordedDecisions* recorded = nullptr;
   /// Where alter_layout puts down what was decided, in the order of the nodes; null: nobody asks. With what else was
   /// looked at where `candidates` is true.
   std::vector<NodeDecision>* decisions = nullptr;

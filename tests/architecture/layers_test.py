@@ -19,7 +19,7 @@ LAYERS = [
     ['host/ops'],
     ['host/passes', 'host/codegen', 'host/zoo', 'host/custom_ops'],
     ['host/onnx', 'host/targets'],
-    ['host/forms'],
+    ['host/forms', 'host/records'],
     ['host/driver'],
     ['host/compiler', 'host/conformance'],
     ['host/cli'],

@@ -24,6 +24,7 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^make -C examples/custom_op|^(aarch64-linux-gnu-)?gcc .*-c scale\.c|--custom-ops\b|^gantry run biquad\.gmod',
      'needs compilers; run by custom_op_examples_test'),
     (r'^gantry conformance\b', 'runs hundreds of tests, some of which are refused; conformance_test.cpp runs a few'),
+    (r'^gantry .*postgresql://', 'needs a PostgreSQL server; run by records/postgres_test.py'),
     (r'^gantry boards discover\b', 'needs Avahi, and a network with boards; run by discover_test.py'),
     (r'^gantry .*--device cuda(?!-emulated)', 'needs an NVIDIA GPU'),
     (r'^([A-Z_]+=\S+ )*(perf|gdb)\b', 'needs a tool that not every machine has, and the rights to use it'),

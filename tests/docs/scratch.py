@@ -1,4 +1,5 @@
 """Folders in which documented commands find what they name: small models, data, keys, results, boards."""
+import json
 import os
 import re
 import shutil
@@ -24,6 +25,20 @@ def npy(kind, shape, values):
 def write(path, data):
     with open(path, 'wb') as file:
         file.write(data)
+
+
+def records(count):
+    """Records of tuning as `gantry records export` writes them, of no node of the networks here."""
+    lines = [{'schema': 'gantry-records', 'version': 1}]
+    for number in range(count):
+        lines.append({
+            'work': f'{number:064x}', 'target': 'x86-64-v3', 'machine': 'A CPU', 'features': 'avx2', 'threads': 2,
+            'precision': 'fp32', 'optimize': 'speed', 'generator': '0.1.0', 'op': 'nn.conv', 'decision': '{form=direct, block=8}',
+            'baseline': '{form=plain}', 'outcome': 'measured', 'reason': '', 'confirmation': 1, 'seconds': 0.01,
+            'baseline_seconds': 0.02, 'ratio': 0.5, 'ratio_low': 0.4, 'ratio_high': 0.6, 'process_seconds': '0.01',
+            'baseline_process_seconds': '0.02', 'timed': 'kernel', 'model': 'resnet18.onnx', 'nodes': 'conv', 'board': '',
+            'beside': '', 'date': '2026-11-27T08:05:00Z', 'source': 'the documentation'})
+    return ''.join(json.dumps(line) + '\n' for line in lines).encode()
 
 
 class Server:
@@ -95,6 +110,8 @@ class Scratch:
             shutil.copy(os.path.join(self.source, 'tests', 'cli', 'testdata', 'picture.' + kind),
                         self.path('picture.' + kind))
         write(self.path('preprocess.toml'), b'preset = "imagenet"\nsize = 224\n')
+        write(self.path('records.jsonl'), records(20))
+        self.run('records', 'import', 'records.db', 'records.jsonl')
 
     def stop(self):
         return [server.stop() for server in self.servers]
@@ -109,7 +126,7 @@ class Scratch:
         with open(os.path.join(folder, 'config', 'gantry', 'boards.toml'), 'w', encoding='utf-8') as file:
             for board in ('pi', 'jetson', 'board', 'orin', 'phone'):
                 file.write(f'[{board}]\naddress = "{self.servers[0].address}"\nkey = "{self.path("board.key")}"\n')
-        for name in re.findall(r'[\w./-]+\.(?:onnx|gir|decisions|gmod|npy|npz|json|key|jpe?g|png|ppm|toml|pb)\b', text):
+        for name in re.findall(r'[\w./-]+\.(?:onnx|gir|decisions|gmod|npy|npz|json|key|jpe?g|png|ppm|toml|pb|db|jsonl)\b', text):
             if name not in outputs:
                 self.provide(folder, name)
         if re.search(r'--key keys(?=\s|$)', text):
@@ -132,6 +149,8 @@ class Scratch:
                    'toml': 'preprocess.toml'}.get(kind)
         if re.match(r'(scores|expect|reference|logits|output)', base) and kind == 'npy':
             fixture = 'reference.npy'
+        if kind in ('db', 'jsonl'):
+            shutil.copy(self.path(f'records.{kind}'), path)  # commands change them
         if fixture:
             os.link(self.path(fixture), path)
         weights = os.path.join(os.path.dirname(path), 'network.gir.weights')  # as the text calls them

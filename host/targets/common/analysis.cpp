@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/support/error.h"
+#include "host/targets/common/knob_misfit.h"
 
 namespace gantry::analysis {
 
@@ -23,7 +23,7 @@ int64_t given_knob(const OperationNode& op, std::string_view name, int64_t other
 }
 
 void refuse_knob(const OperationNode& op, std::string_view name, int64_t value, const std::string& why) {
-  user_error("{}: {}={} does not fit: {}", op.source, name, value, why);
+  throw KnobMisfit(fmt::format("{}: {}={} does not fit: {}", op.source, name, value, why));
 }
 
 std::optional<int64_t> constant_volume(const std::vector<IterVarPtr>& axes) {

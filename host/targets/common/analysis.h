@@ -16,7 +16,7 @@ bool is_compute(const OperationNode& op);
 std::optional<int64_t> constant_extent(const Expr& e);
 /// A knob of the schedule, of the node that `op` is part of; `otherwise` where it is not given: the rule chooses.
 int64_t given_knob(const OperationNode& op, std::string_view name, int64_t otherwise = 0);
-/// User error: a given knob's value is none that the kernel can be computed with.
+/// User error (KnobMisfit): a given knob's value is none that the kernel can be computed with.
 [[noreturn]] void refuse_knob(const OperationNode& op, std::string_view name, int64_t value, const std::string& why);
 /// Product of the extents if all are constant.
 std::optional<int64_t> constant_volume(const std::vector<IterVarPtr>& axes);

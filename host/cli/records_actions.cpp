@@ -1,0 +1,299 @@
+#include "host/cli/records_actions.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "host/cli/records_use.h"
+#include "host/cli/terminal.h"
+#include "host/cli/text.h"
+#include "host/records/generator.h"
+#include "host/records/json_lines.h"
+#include "host/support/error.h"
+#include "host/support/input_file.h"
+#include "host/support/output_file.h"
+
+namespace gantry::cli {
+namespace {
+
+using records::Record;
+using records::Store;
+
+/// "2026-11-27" is its first second.
+std::string date_of(const std::string& option, const std::string& text) {
+  constexpr std::string_view kDay = "2026-11-27", kSecond = "2026-11-27T08:05:00Z";
+  const auto fits = [&](std::string_view pattern) {
+    if (text.size() != pattern.size()) return false;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const bool digit = pattern[i] >= '0' && pattern[i] <= '9';
+      if (digit ? text[i] < '0' || text[i] > '9' : text[i] != pattern[i]) return false;
+    }
+    return true;
+  };
+  if (text.empty() || fits(kSecond)) return text;
+  if (fits(kDay)) return text + "T00:00:00Z";
+  user_error("{} {}: is no date; write {} or {}", option, text, kDay, kSecond);
+}
+
+records::Filter filter_of(const RecordsOptions& options) {
+  records::Filter filter = options.filter;
+  if (filter.work.find_first_not_of("0123456789abcdef") != std::string::npos || filter.work.size() > 64)
+    user_error("--work {}: is no beginning of a digest of 64 hexadecimal digits", filter.work);
+  filter.since = date_of("--since", options.since);
+  filter.before = date_of("--before", options.before);
+  filter.ids = options.ids;
+  if (!options.outcome.empty()) filter.outcome = records::find_outcome(options.outcome);
+  if (options.this_generator) filter.generator = records::generator_version();
+  if (options.other_generators) filter.other_generator = records::generator_version();
+  return filter;
+}
+
+std::string change_text(const Record& record) {
+  if (!record.timing) return std::string(records::name_of(record.outcome));
+  const records::Timing& timing = *record.timing;
+  return fmt::format("{:.3f} ({:.3f}..{:.3f})", timing.ratio, timing.ratio_low, timing.ratio_high);
+}
+
+std::vector<std::string> row_of(const Record& record) {
+  const records::Setting& setting = record.key.setting;
+  return {std::to_string(record.id),
+          record.date,
+          record.confirmation ? "yes" : "",
+          change_text(record),
+          record.timing ? duration_text(record.timing->seconds * 1e3) : "",
+          setting.target,
+          std::to_string(setting.threads),
+          setting.precision,
+          record.op,
+          to_string(record.decision),
+          record.nodes};
+}
+
+/// The records that decide: of every setting's works the best one.
+std::set<int64_t> deciding(Store& store, const records::Filter& filter) {
+  std::set<records::Key> keys;
+  records::Filter confirmed = filter;
+  confirmed.confirmations = true;
+  store.each(confirmed, [&](const Record& record) {
+    keys.insert(record.key);
+    return true;
+  });
+  std::set<int64_t> ids;
+  const std::vector<records::Key> asked(keys.begin(), keys.end());
+  for (const auto& best : store.best(asked)) {
+    if (best) ids.insert(best->id);
+  }
+  return ids;
+}
+
+/// Those that pass, and of --best those of them that decide.
+void for_each(Store& store, const RecordsOptions& options, const std::function<void(const Record&)>& visit) {
+  const records::Filter filter = filter_of(options);
+  const std::set<int64_t> best = options.best ? deciding(store, filter) : std::set<int64_t>();
+  store.each(filter, [&](const Record& record) {
+    if (!options.best || best.contains(record.id)) visit(record);
+    return true;
+  });
+}
+
+nlohmann::ordered_json json_of(const Record& record) {
+  nlohmann::ordered_json json{{"id", record.id}};
+  json.update(nlohmann::ordered_json::parse(records::json_line(record)));
+  return json;
+}
+
+std::string shown(const nlohmann::ordered_json& value) {
+  return value.is_string() ? visible_line(value.get<std::string>()) : value.dump();
+}
+
+/// Those that the store has not, but for their ids.
+std::vector<Record> unknown(Store& store, std::vector<Record> all) {
+  std::string work;
+  std::vector<Record> known;
+  std::ranges::stable_sort(all, {}, [](const Record& one) { return one.key.work; });
+  std::vector<Record> fresh;
+  for (Record& record : all) {
+    if (record.key.work != work) {
+      work = record.key.work;
+      known = store.of_work(work);
+      for (Record& one : known) one.id = 0;
+    }
+    if (std::ranges::find(known, record) != known.end()) continue;
+    known.push_back(record);
+    fresh.push_back(std::move(record));
+  }
+  std::ranges::stable_sort(fresh, {}, &Record::date);
+  return fresh;
+}
+
+records::JsonLines read_file(const std::string& file, const Invocation& invocation) {
+  const auto warn = [&](const std::string& message) { invocation.warn(visible_line(message)); };
+  if (file == "-") return records::read_json_lines(std::cin, "stdin", warn);
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) cannot_read(file, errno);
+  return records::read_json_lines(stream, file, warn);
+}
+
+std::string verdict_of(const Verified& verified) {
+  if (!verified.again) return "not measured: " + verified.why;
+  const Record& again = *verified.again;
+  if (!again.timing) return fmt::format("{}: {}", records::name_of(again.outcome), again.reason);
+  return fmt::format("{}: {}",
+                     records::is_gain(*again.timing) ? "still faster" : "not shown to be faster any more",
+                     change_text(again));
+}
+
+}  // namespace
+
+int list_records(const RecordsOptions& options, const Invocation& invocation) {
+  const auto store = read_records(options.place, invocation);
+  if (options.json) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for_each(*store, options, [&](const Record& record) { all.push_back(json_of(record)); });
+    print_out(all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    return 0;
+  }
+  Table table({{"id", Table::Align::kRight},
+               {"date", Table::Align::kLeft},
+               {"confirmed", Table::Align::kLeft},
+               {"time / baseline's", Table::Align::kLeft},
+               {"time", Table::Align::kRight},
+               {"target", Table::Align::kLeft},
+               {"threads", Table::Align::kRight},
+               {"precision", Table::Align::kLeft},
+               {"op", Table::Align::kLeft},
+               {"decision", Table::Align::kLeft},
+               {"nodes", Table::Align::kLeft}});
+  for_each(*store, options, [&](const Record& record) { table.row(row_of(record)); });
+  if (table.empty()) {
+    invocation.note(fmt::format("{}: has no such records", store->place()));
+  } else {
+    print_out(table.str(0, terminal_width()));
+  }
+  return 0;
+}
+
+int show_records(const RecordsOptions& options, const Invocation& invocation) {
+  const auto store = read_records(options.place, invocation);
+  std::set<int64_t> missing(options.ids.begin(), options.ids.end());
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for_each(*store, options, [&](const Record& record) {
+    missing.erase(record.id);
+    all.push_back(json_of(record));
+    if (const auto program = store->program_of(record.key.work)) all.back()["program"] = *program;
+  });
+  if (!missing.empty()) user_error("{}: has no record {}", store->place(), *missing.begin());
+  if (options.json) {
+    print_out(all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    return 0;
+  }
+  std::string text;
+  for (const auto& record : all) {
+    if (!text.empty()) text += "\n";
+    for (const auto& [name, value] : record.items()) {
+      if (name == "program") {
+        text += "program\n" + value.get<std::string>();
+      } else {
+        text += fmt::format("{:<25} {}\n", name, shown(value));
+      }
+    }
+  }
+  print_out(text);
+  return 0;
+}
+
+int export_records(const RecordsOptions& options, const Invocation& invocation) {
+  const auto store = read_records(options.place, invocation);
+  if (options.place.find("://") == std::string::npos) invocation.outputs->reads(options.place, "the records");
+  const std::string output = options.output.empty() ? "/dev/stdout" : options.output;
+  invocation.outputs->writes(output, FileKind::kRecords, "-o", options.force);
+  OutputFile file(output);
+  file.write(records::json_head());
+  std::set<std::string> works;
+  int64_t count = 0;
+  for_each(*store, options, [&](const Record& record) {
+    works.insert(record.key.work);
+    file.write(records::json_line(record));
+    ++count;
+  });
+  for (const std::string& work : works) {
+    if (const auto program = store->program_of(work))
+      file.write(records::json_line(records::WorkProgram{work, *program}));
+  }
+  file.commit();
+  if (!options.output.empty()) invocation.note(fmt::format("{}: {} records", options.output, count));
+  return 0;
+}
+
+int import_records(const RecordsOptions& options, const Invocation& invocation) {
+  records::JsonLines read = read_file(options.file, invocation);
+  const size_t all = read.records.size();
+  if (all == 0) user_error("{}: has no records that can be read", options.file);
+  records::StoreOptions how;
+  how.create = true;
+  how.warn = [&](const std::string& message) { invocation.warn(message); };
+  const auto store = records::open_store(options.place, how);
+  const std::vector<Record> fresh = unknown(*store, std::move(read.records));
+  store->add(fresh, read.programs);
+  const nlohmann::ordered_json report{{"records", store->place()},
+                                      {"imported", fresh.size()},
+                                      {"known", all - fresh.size()},
+                                      {"left_out", read.left_out}};
+  if (options.json) {
+    print_out(report.dump(2) + "\n");
+  } else if (!invocation.quiet) {
+    print_out(fmt::format("{}: {} records imported, {} were there already, {} lines left out\n",
+                          store->place(), fresh.size(), all - fresh.size(), read.left_out));
+  }
+  return 0;
+}
+
+int prune_records(const RecordsOptions& options, const Invocation& invocation) {
+  const records::Filter filter = filter_of(options);
+  if (filter == records::Filter())
+    user_error("records prune: say which, by --id, --before, --other-generators or another of its options");
+  records::StoreOptions how;
+  how.read_only = options.dry_run;
+  const auto store = records::open_store(options.place, how);
+  const int64_t count = options.dry_run ? store->count(filter) : store->remove(filter);
+  if (options.json) {
+    print_out(nlohmann::ordered_json{{"records", store->place()},
+                                     {options.dry_run ? "would_remove" : "removed", count}}
+                  .dump(2) +
+              "\n");
+  } else if (!invocation.quiet) {
+    print_out(fmt::format("{}: {} records {}\n", store->place(), count,
+                          options.dry_run ? "would be removed" : "removed"));
+  }
+  return 0;
+}
+
+int verify_records(const RecordsOptions& options, const Invocation& invocation) {
+  records::StoreOptions how;
+  how.warn = [&](const std::string& message) { invocation.warn(message); };
+  const auto store = records::open_store(options.place, how);
+  std::vector<Record> asked;
+  RecordsOptions deciders = options;
+  deciders.best = true;
+  for_each(*store, deciders, [&](const Record& record) { asked.push_back(record); });
+  if (asked.empty()) user_error("{}: has no such records that decide anything", store->place());
+  nlohmann::ordered_json report = nlohmann::ordered_json::array();
+  for (const Record& record : asked) {
+    const Verified verified = verify_record(record, *store, options.verify, invocation);
+    if (verified.again) store->add(std::vector{*verified.again});
+    report.push_back({{"id", record.id},
+                      {"again", verified.again ? json_of(*verified.again) : nlohmann::ordered_json(nullptr)},
+                      {"why", verified.why}});
+    if (!options.json)
+      print_out(fmt::format("{} {} {}: {}\n", record.id, record.op, to_string(record.decision),
+                            visible_line(verdict_of(verified))));
+  }
+  if (options.json) print_out(report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  return 0;
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,30 @@
+// `gantry records verify`: measures what records say again.
+#pragma once
+
+#include <string>
+
+#include "host/cli/execution.h"
+#include "host/cli/invocation.h"
+#include "host/records/store.h"
+
+namespace gantry::cli {
+
+/// What became of a record.
+struct Verified {
+  int64_t id = 0;
+  std::optional<records::Record> again;  ///< what is added to the store; none: it could not be measured here
+  std::string why;                       ///< it could not
+};
+
+struct VerifyOptions {
+  std::string board, key;  ///< as of ExecutionOptions
+  double duration_s = 10;  ///< of measuring a record
+};
+
+/// Compiles the record's work by itself, by its decision and as the compiler takes it now, compares results
+/// for the same made-up data, and measures both in turns on the machine, as `gantry compare` does. Errors:
+/// those of the machine.
+Verified verify_record(const records::Record& record, records::Store& store, const VerifyOptions& options,
+                       const Invocation& invocation);
+
+}  // namespace gantry::cli

@@ -1,0 +1,278 @@
+// Records in PostgreSQL, for those who share them.
+//
+// Nothing waits for a server without an end: each statement has a deadline, whatever became of the server and
+// of the network in between.
+#include <fmt/format.h>
+#include <libpq-fe.h>
+#include <poll.h>
+
+#include <charconv>
+#include <chrono>
+#include <cmath>
+
+#include "host/records/database.h"
+#include "host/support/error.h"
+
+namespace gantry::records {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kConnectSeconds = "10";
+/// Beyond the patience for locks, which the server is told of.
+constexpr std::chrono::seconds kAnswerTime{30};
+/// Of the lock that those take who make tables: any number that no other program takes.
+constexpr int64_t kMakersLock = 0x676e7472;
+
+struct Finish {
+  void operator()(PGconn* connection) const { PQfinish(connection); }
+  void operator()(PGresult* result) const { PQclear(result); }
+};
+using Connection = std::unique_ptr<PGconn, Finish>;
+using Result = std::unique_ptr<PGresult, Finish>;
+
+/// libpq's messages end with a line end, and have others within.
+std::string in_a_line(std::string_view message) {
+  std::string text(message.substr(0, message.find_last_not_of(" \n") + 1));
+  for (char& c : text) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return text;
+}
+
+/// Without what stands between ':' and '@' of the user, and without a query's password.
+std::string without_password(const std::string& url) {
+  std::string shown = url;
+  const size_t begin = shown.find("://") + 3;
+  const size_t at = shown.find('@', begin), slash = shown.find_first_of("/?", begin);
+  const size_t colon = shown.find(':', begin);
+  if (at != std::string::npos && colon < at && (slash == std::string::npos || at < slash))
+    shown.erase(colon, at - colon);
+  if (const size_t password = shown.find("password="); password != std::string::npos) {
+    const size_t value = password + std::string_view("password=").size();
+    shown.replace(value, std::min(shown.find('&', value), shown.size()) - value, "…");
+  }
+  return shown;
+}
+
+std::string table_definition() {
+  std::string text = "CREATE TABLE gantry_record (id BIGSERIAL PRIMARY KEY";
+  for (const Column& column : columns()) {
+    // Dates are compared as bytes, whatever the database's language.
+    const std::string_view type = column.kind == ColumnKind::kInteger ? "BIGINT"
+                                  : column.kind == ColumnKind::kReal  ? "DOUBLE PRECISION"
+                                                                      : "TEXT COLLATE \"C\"";
+    text += fmt::format(", {} {}{}", column.name, type, column.may_be_null ? "" : " NOT NULL");
+  }
+  return text + ")";
+}
+
+/// Parameters as text, alive as long as this is.
+class Parameters {
+ public:
+  explicit Parameters(const Row& values) {
+    for (const Field& value : values) texts_.push_back(text_of(value));
+    for (size_t i = 0; i < values.size(); ++i)
+      pointers_.push_back(std::holds_alternative<std::monostate>(values[i]) ? nullptr : texts_[i].c_str());
+  }
+  int count() const { return static_cast<int>(pointers_.size()); }
+  const char* const* pointers() const { return pointers_.data(); }
+
+ private:
+  static std::string text_of(const Field& value) {
+    if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+    if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+    return "";
+  }
+  std::vector<std::string> texts_;
+  std::vector<const char*> pointers_;
+};
+
+class PostgresDatabase : public Database {
+ public:
+  PostgresDatabase(const std::string& url, const StoreOptions& options)
+      : place_(without_password(url)), patience_(options.patience_seconds) {
+    connect(url);
+    const auto milliseconds = static_cast<int64_t>(patience_ * 1000);
+    run(fmt::format("SET lock_timeout = {}", milliseconds));
+    // A program that is stopped in the middle of a transaction holds up nobody.
+    run("SET idle_in_transaction_session_timeout = '60s'");
+    run("SET synchronous_commit = on");
+    run("SET client_min_messages = warning");
+    if (options.read_only) run("SET default_transaction_read_only = on");
+    expect_records(options);
+  }
+
+  const std::string& place() const override { return place_; }
+
+  std::vector<Row> run(const std::string& sql, const Row& values) override {
+    if (connection_ == nullptr) board_error("{}: the connection to the server is lost", place_);
+    const Parameters parameters(values);
+    if (PQsendQueryParams(connection_.get(), sql.c_str(), parameters.count(), nullptr, parameters.pointers(),
+                          nullptr, nullptr, 0) == 0)
+      lost();
+    const Clock::time_point deadline =
+        Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(patience_ * 1000)) + kAnswerTime;
+    Result last;
+    while (Result result = next_result(deadline)) last = std::move(result);
+    if (last == nullptr) lost();
+    const ExecStatusType status = PQresultStatus(last.get());
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) refused(*last);
+    changed_ = number_in(PQcmdTuples(last.get()));
+    return rows_of(*last);
+  }
+  std::vector<Row> run(const std::string& sql) { return run(sql, {}); }
+
+  int64_t changed() override { return changed_; }
+
+ protected:
+  void begin() override { run("BEGIN ISOLATION LEVEL READ COMMITTED"); }
+  void commit() override { run("COMMIT"); }
+  void rollback() noexcept override {
+    // Of a connection that is gone the server undoes it.
+    try {
+      if (connection_ != nullptr && PQtransactionStatus(connection_.get()) != PQTRANS_IDLE) run("ROLLBACK");
+    } catch (...) {
+      connection_.reset();
+    }
+  }
+
+ private:
+  void connect(const std::string& url) {
+    // What the URL says itself, standing later, counts more.
+    const char* const names[] = {"connect_timeout",
+                                 "application_name",
+                                 "keepalives_idle",
+                                 "keepalives_interval",
+                                 "tcp_user_timeout",
+                                 "dbname",
+                                 nullptr};
+    const char* const values[] = {kConnectSeconds, "gantry", "10", "5", "30000", url.c_str(), nullptr};
+    connection_.reset(PQconnectdbParams(names, values, 1));
+    if (connection_ == nullptr) throw std::bad_alloc();
+    if (PQstatus(connection_.get()) != CONNECTION_OK)
+      board_error("{}: cannot be reached: {}", place_, in_a_line(PQerrorMessage(connection_.get())));
+  }
+
+  void expect_records(const StoreOptions& options) {
+    if (!has_tables()) {
+      if (!options.create)
+        user_error("{}: has no records yet; `gantry records import` makes their tables", place_);
+      make_tables();
+    }
+    const auto versions = run("SELECT version FROM gantry_schema");
+    if (versions.size() != 1)
+      user_error("{}: its table gantry_schema has {} rows, not 1", place_, versions.size());
+    expect_schema(std::get<int64_t>(versions[0].at(0)), place_);
+    run(fmt::format("SELECT id, {} FROM gantry_record LIMIT 0", column_names()));
+  }
+
+  // Of the catalogue itself: what to_regclass() remembers is older than a transaction that was waited for.
+  bool has_tables() {
+    const auto rows =
+        run("SELECT COUNT(*) FROM pg_catalog.pg_class WHERE relname = 'gantry_schema' AND "
+            "pg_catalog.pg_table_is_visible(oid)");
+    return std::get<int64_t>(rows.at(0).at(0)) > 0;
+  }
+
+  void make_tables() {
+    transaction([this] {
+      run(fmt::format("SELECT pg_advisory_xact_lock({})", kMakersLock));
+      if (has_tables()) return;  // another program was faster
+      run(table_definition());
+      run("CREATE INDEX gantry_record_work ON gantry_record (work)");
+      run("CREATE TABLE gantry_program (work TEXT PRIMARY KEY, text TEXT NOT NULL)");
+      run("CREATE TABLE gantry_schema (version BIGINT NOT NULL)");
+      run("INSERT INTO gantry_schema VALUES ($1)", {kSchemaVersion});
+    });
+  }
+
+  /// Null behind the last one.
+  Result next_result(Clock::time_point deadline) {
+    for (;;) {
+      const int flushed = PQflush(connection_.get());
+      if (flushed < 0) lost();
+      if (flushed == 0 && PQisBusy(connection_.get()) == 0) return Result(PQgetResult(connection_.get()));
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      pollfd wait{PQsocket(connection_.get()), static_cast<short>(POLLIN | (flushed == 1 ? POLLOUT : 0)), 0};
+      const int ready = left <= 0 ? 0 : ::poll(&wait, 1, static_cast<int>(left));
+      if (ready == 0) {
+        connection_.reset();
+        board_error("{}: the server does not answer; nothing of this is known to be written", place_);
+      }
+      if (ready > 0 && PQconsumeInput(connection_.get()) == 0) lost();
+    }
+  }
+
+  static int64_t number_in(std::string_view text) {
+    int64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+  }
+
+  std::vector<Row> rows_of(const PGresult& result) const {
+    std::vector<Row> rows(static_cast<size_t>(PQntuples(&result)));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      for (int column = 0; column < PQnfields(&result); ++column)
+        rows[i].push_back(field(result, static_cast<int>(i), column));
+    }
+    return rows;
+  }
+
+  /// By the types of pg_type.dat.
+  Field field(const PGresult& result, int row, int column) const {
+    constexpr Oid kInt8 = 20, kInt4 = 23, kFloat8 = 701;
+    if (PQgetisnull(&result, row, column) == 1) return {};
+    const std::string_view text(PQgetvalue(&result, row, column),
+                                static_cast<size_t>(PQgetlength(&result, row, column)));
+    const Oid type = PQftype(&result, column);
+    if (type == kInt8 || type == kInt4) return number_in(text);
+    if (type != kFloat8) return std::string(text);
+    double number = NAN;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+  }
+
+  [[noreturn]] void lost() {
+    const std::string said = in_a_line(PQerrorMessage(connection_.get()));
+    connection_.reset();
+    board_error("{}: the connection to the server is lost: {}", place_, said);
+  }
+
+  /// By the codes of PostgreSQL's appendix A.
+  [[noreturn]] void refused(const PGresult& result) {
+    const char* field = PQresultErrorField(&result, PG_DIAG_SQLSTATE);
+    const std::string_view code = field == nullptr ? "" : field;
+    const std::string said = in_a_line(PQresultErrorMessage(&result));
+    if (code.empty() || code.starts_with("08") || code.starts_with("57")) board_error("{}: {}", place_, said);
+    if (code == "55P03")
+      user_error(
+          "{}: has been locked by another program for more than {} s: wait until that is done, then try "
+          "again",
+          place_, patience_);
+    if (code == "53100") user_error("{}: the server's disk is full; nothing of this was written", place_);
+    if (code == "42501" || code == "25006")
+      user_error("{}: may not be written to, or not read, by this user: {}", place_, said);
+    if (code.starts_with("42")) user_error("{}: its tables are not those of records: {}", place_, said);
+    if (code.starts_with("53") || code.starts_with("XX"))
+      user_error("{}: the server has a problem: {}", place_, said);
+    // A text that is no UTF-8, as its encoding asks.
+    if (code.starts_with("22")) user_error("{}: does not take this record: {}", place_, said);
+    internal_error("{}: PostgreSQL says {} ({})", place_, said, code);
+  }
+
+  std::string place_;
+  double patience_;
+  Connection connection_;
+  int64_t changed_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Database> open_postgres(const std::string& url, const StoreOptions& options) {
+  return std::make_unique<PostgresDatabase>(url, options);
+}
+
+}  // namespace gantry::records

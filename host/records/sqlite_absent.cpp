@@ -1,0 +1,14 @@
+// In the place of sqlite_database.cpp where SQLite is not there.
+#include "host/records/database.h"
+#include "host/support/error.h"
+
+namespace gantry::records {
+
+std::unique_ptr<Database> open_sqlite(const std::string& path, const StoreOptions& /*options*/) {
+  user_error(
+      "{}: this gantry was built without SQLite, and so without records; use one that was built for this "
+      "system",
+      path);
+}
+
+}  // namespace gantry::records

@@ -1,0 +1,162 @@
+#include "host/records/store.h"
+
+#include <fmt/format.h>
+
+#include "host/records/database.h"
+#include "host/support/error.h"
+
+namespace gantry::records {
+namespace {
+
+// So many rows are read at once.
+constexpr int64_t kPage = 500;
+// A program of one node says no more.
+constexpr size_t kMostProgram = size_t{1} << 20;
+
+/// The SQL that both databases understand.
+class SqlStore : public Store {
+ public:
+  SqlStore(std::unique_ptr<Database> database, StoreOptions options)
+      : database_(std::move(database)), options_(std::move(options)) {}
+
+  const std::string& place() const override { return database_->place(); }
+
+  void add(std::span<const Record> records, std::span<const WorkProgram> programs) override {
+    for (const Record& record : records) check(record);
+    for (const WorkProgram& program : programs) {
+      if (program.text.size() > kMostProgram)
+        user_error("the program of a work has more than {} bytes", kMostProgram);
+    }
+    if (records.empty()) return;
+    const std::string insert = insert_statement();
+    database_->transaction([&] {
+      for (const Record& record : records) database_->run(insert, row_of(record));
+      for (const WorkProgram& program : programs)
+        database_->run(
+            "INSERT INTO gantry_program (work, text) VALUES ($1, $2) ON CONFLICT (work) DO NOTHING",
+            {program.work, program.text});
+    });
+  }
+
+  std::vector<Record> of_work(const std::string& work) override {
+    std::vector<Record> records;
+    each({.work = work}, [&](const Record& record) {
+      records.push_back(record);
+      return true;
+    });
+    return records;
+  }
+
+  void each(const Filter& filter, const std::function<bool(const Record&)>& visit) override {
+    Filter rest = filter;
+    for (;;) {
+      const Condition where = condition_of(rest);
+      const std::vector<Row> rows =
+          database_->run(fmt::format("SELECT id, {} FROM gantry_record WHERE {} ORDER BY id LIMIT {}",
+                                     column_names(), where.sql, kPage),
+                         where.values);
+      for (const Row& row : rows) {
+        const std::optional<Record> record = read(row, rest.after);
+        if (record && !visit(*record)) return;
+      }
+      if (rows.size() < kPage) return;
+    }
+  }
+
+  int64_t count(const Filter& filter) override {
+    const Condition where = condition_of(filter);
+    const auto rows = database_->run("SELECT COUNT(*) FROM gantry_record WHERE " + where.sql, where.values);
+    return std::get<int64_t>(rows.at(0).at(0));
+  }
+
+  int64_t remove(const Filter& filter) override {
+    const Condition where = condition_of(filter);
+    int64_t removed = 0;
+    database_->transaction([&] {
+      database_->run("DELETE FROM gantry_record WHERE " + where.sql, where.values);
+      removed = database_->changed();
+      database_->run("DELETE FROM gantry_program WHERE work NOT IN (SELECT work FROM gantry_record)");
+    });
+    return removed;
+  }
+
+  std::optional<std::string> program_of(const std::string& work) override {
+    const auto rows = database_->run("SELECT text FROM gantry_program WHERE work = $1", {work});
+    const auto* text = rows.empty() ? nullptr : std::get_if<std::string>(&rows.at(0).at(0));
+    if (text == nullptr) return std::nullopt;
+    return *text;
+  }
+
+ private:
+  static std::string insert_statement() {
+    std::string places;
+    for (size_t i = 1; i <= columns().size(); ++i) places += fmt::format("{}${}", i == 1 ? "" : ", ", i);
+    return fmt::format("INSERT INTO gantry_record ({}) VALUES ({})", column_names(), places);
+  }
+
+  /// None for a row that is no record, which is said. `id` becomes the row's.
+  std::optional<Record> read(const Row& row, int64_t& id) {
+    id = std::get<int64_t>(row.at(0));
+    try {
+      return record_of(id, Row(row.begin() + 1, row.end()));
+    } catch (const Error& error) {
+      if (options_.warn)
+        options_.warn(
+            fmt::format("{}: record {} is left out, it cannot be read: {}", place(), id, error.what()));
+      return std::nullopt;
+    }
+  }
+
+  std::unique_ptr<Database> database_;
+  StoreOptions options_;
+};
+
+bool is_postgres(const std::string& place) {
+  return place.starts_with("postgresql://") || place.starts_with("postgres://");
+}
+
+}  // namespace
+
+void Database::transaction(const std::function<void()>& work) {
+  begin();
+  try {
+    work();
+    commit();
+  } catch (...) {
+    rollback();
+    throw;
+  }
+}
+
+void expect_schema(int64_t version, const std::string& place) {
+  if (version == kSchemaVersion) return;
+  if (version > kSchemaVersion)
+    user_error(
+        "{}: its records are of version {}, written by a newer gantry; this one reads version {}: update it",
+        place, version, kSchemaVersion);
+  user_error("{}: says that its records are of version {}, which there never was: it is damaged", place,
+             version);
+}
+
+std::vector<Record> Store::all(const Key& key) {
+  std::vector<Record> records = of_work(key.work);
+  std::erase_if(records, [&](const Record& record) { return record.key != key; });
+  return records;
+}
+
+std::vector<std::optional<Record>> Store::best(std::span<const Key> keys) {
+  std::vector<std::optional<Record>> found;
+  for (const Key& key : keys) found.push_back(best_of(of_work(key.work), key.setting).record);
+  return found;
+}
+
+std::unique_ptr<Store> open_store(const std::string& place, StoreOptions options) {
+  if (place.empty()) user_error("records: name a file, or postgresql://user@host/database");
+  if (!is_postgres(place) && place.find("://") != std::string::npos)
+    user_error("{}: records are in a file, or at postgresql://user@host/database", place);
+  std::unique_ptr<Database> database =
+      is_postgres(place) ? open_postgres(place, options) : open_sqlite(place, options);
+  return std::make_unique<SqlStore>(std::move(database), std::move(options));
+}
+
+}  // namespace gantry::records

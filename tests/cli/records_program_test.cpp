@@ -1,0 +1,201 @@
+// --records through the program: what they decide, what is said of it, and what is not used.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "device_runtime/src/cpu_info.h"
+#include "host/driver/program.h"
+#include "host/ops/op.h"
+#include "host/records/setting.h"
+#include "host/records/store.h"
+#include "tests/cli/gantry_process.h"
+#include "tests/records/samples.h"
+
+namespace gantry::cli {
+namespace {
+
+using gantry::testing::GantryFolders;
+using gantry::testing::Outcome;
+using nlohmann::json;
+using records::Record;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// A product of 128 by 64 by 32 with small whole numbers as weights.
+std::string network() {
+  std::string weights;
+  for (int i = 0; i < 64 * 32; ++i) weights += fmt::format("{}{}", i == 0 ? "" : ", ", i * 7 % 5 - 2);
+  return fmt::format(
+      "fn @main(%x: Tensor[(128, 64), f32]) -> Tensor[(128, 32), f32] {{\n"
+      "  %y = nn.dense(%x, @w: const(f32, [64, 32], [{}]), units=32)  // head\n  return %y as \"y\"\n}}\n",
+      weights);
+}
+
+class Records : public ::testing::Test {
+ protected:
+  Records() { folders_.write("net.gir", network()); }
+
+  /// Of the network's one node, on `machine` with 2 threads.
+  Record record_for(const std::string& target, const std::string& machine, const Decision& decision) const {
+    const Target precise = with_precision(find_target(target), Precision::kAuto);
+    const NodeDecision node = build_program(parse_graph(network(), op_set()), precise, {}).decisions.at(0);
+    Record record = records::testing::sample_record();
+    record.key = {node.work, records::setting_of(precise, machine, 2, "speed")};
+    record.op = node.op->name;
+    record.decision = decision;
+    record.baseline = node.decision;
+    record.nodes = "head";
+    return record;
+  }
+  void add(const Record& record) const {
+    records::StoreOptions options;
+    options.create = true;
+    records::open_store(folders_.path("lab.db"), options)->add(std::vector{record});
+  }
+  Outcome done(const std::vector<std::string>& arguments) const {
+    const Outcome outcome = folders_.run(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome;
+  }
+  json compiled(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(),
+                {"compile", "net.gir", "--target", "x86-64-v3", "--records", "lab.db", "--json"});
+    return json::parse(done(more).out)["records"];
+  }
+
+  GantryFolders folders_;
+  const Decision decision_{"packed", {{"block", 8}, {"rows", 3}}};
+};
+
+TEST_F(Records, CompileTakesThemSaysSoAndTheModuleKeepsTheDecision) {
+  add(record_for("x86-64-v3", "Test CPU 1", decision_));
+  const json report = compiled();
+  ASSERT_EQ(report["decided"].size(), 1u);
+  EXPECT_EQ(report["decided"][0]["nodes"], json::array({"head"}));
+  EXPECT_EQ(report["decided"][0]["decision"], "{form=packed, block=8, rows=3}");
+  EXPECT_EQ(report["decided"][0]["record"], "lab.db: record 1");
+  EXPECT_THAT(done({"inspect", "net.gmod", "--forms"}).out,
+              HasSubstr("nn.dense {form=packed, block=8, rows=3}  // head"));
+  const Outcome again = done({"compile", "net.gir", "--target", "x86-64-v3", "--records", "lab.db"});
+  EXPECT_THAT(again.err, HasSubstr("lab.db decided 1 of 1 nodes: head"));
+}
+
+TEST_F(Records, WithoutTheOptionNothingIsAskedAndNothingSaid) {
+  add(record_for("x86-64-v3", "Test CPU 1", decision_));
+  const Outcome outcome = done({"compile", "net.gir", "--target", "x86-64-v3", "--json"});
+  EXPECT_FALSE(json::parse(outcome.out).contains("records"));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Records, OfAnotherGeneratorTheyAreNotUsedAndThatIsSaid) {
+  Record record = record_for("x86-64-v3", "Test CPU 1", decision_);
+  record.key.setting.generator = "0.0.1";
+  add(record);
+  const json report = compiled();
+  EXPECT_THAT(report["decided"], IsEmpty());
+  ASSERT_EQ(report["unused"].size(), 1u);
+  EXPECT_EQ(report["unused"][0]["why"], "lab.db: records of generator 0.0.1, not this one");
+}
+
+TEST_F(Records, OfSeveralNumbersOfThreadsOneIsNamed) {
+  Record record = record_for("x86-64-v3", "Test CPU 1", decision_);
+  add(record);
+  record.key.setting.threads = 4;
+  add(record);
+  EXPECT_THAT(compiled()["decided"], IsEmpty());
+  EXPECT_EQ(compiled({"--force", "--record-threads", "4"})["decided"][0]["record"], "lab.db: record 2");
+}
+
+TEST_F(Records, WhatDoesNotFitIsNotUsedAndTheModelIsCompiledAllTheSame) {
+  add(record_for("x86-64-v3", "Test CPU 1", {"packed", {{"block", 16}, {"rows", 9}}}));
+  const json report = compiled();
+  EXPECT_THAT(report["decided"], IsEmpty());
+  EXPECT_THAT(report["unused"][0]["why"].get<std::string>(), HasSubstr("rows=9 does not fit"));
+}
+
+TEST_F(Records, BenchAndRunTakeThoseOfTheirMachineAndThreads) {
+  const runtime::CpuInfo& cpu = runtime::cpu_info();
+  const std::string native = find_target("native").name;
+  Record record = record_for(native, cpu.brand, decision_);
+  record.decision = record.baseline;  // whatever this machine is, it fits
+  add(record);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"run", "net.gir", "--random=1"},
+        {"bench", "net.gir", "--repeat", "3", "--processes", "1"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--records", "lab.db", "--threads", "2"});
+    EXPECT_THAT(done(arguments).err, HasSubstr("lab.db decided 1 of 1 nodes: head")) << command[0];
+    arguments.back() = "1";
+    EXPECT_THAT(done(arguments).err, AllOf(HasSubstr("lab.db decided 0 of 1 nodes"),
+                                           HasSubstr("not used: lab.db: records of 2 threads, not 1 (head)")))
+        << command[0];
+  }
+}
+
+TEST_F(Records, IrShowsTheDecisionsThatTheyMake) {
+  const Record record = record_for("x86-64-v3", "Test CPU 1", decision_);
+  add(record);
+  const auto forms = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"ir", "net.gir", "--target", "x86-64-v3", "--forms"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return done(arguments).out;
+  };
+  EXPECT_THAT(forms({"--records", "lab.db"}), HasSubstr("{form=packed, block=8, rows=3}"));
+  EXPECT_THAT(forms({}), Not(HasSubstr("rows=3")));
+  const json why = json::parse(
+      done({"ir", "net.gir", "--target", "x86-64-v3", "--explain", "--node", "head", "--json"}).out);
+  EXPECT_EQ(why[0]["work"], record.key.work);
+}
+
+TEST_F(Records, AreListedShownExportedImportedAndPruned) {
+  const Record record = record_for("x86-64-v3", "Test CPU 1", decision_);
+  add(record);
+  Record trial = record;
+  trial.confirmation = false;
+  trial.key.setting.generator = "0.0.1";
+  add(trial);
+  const json all = json::parse(done({"records", "list", "lab.db", "--json"}).out);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]["work"], record.key.work);
+  EXPECT_EQ(all[1]["id"], 2);
+  const json best = json::parse(done({"records", "list", "lab.db", "--best", "--json"}).out);
+  ASSERT_EQ(best.size(), 1u);
+  EXPECT_EQ(best[0]["id"], 1);
+  EXPECT_THAT(done({"records", "list", "lab.db"}).out, HasSubstr("{form=packed, block=8, rows=3}"));
+  EXPECT_THAT(done({"records", "show", "lab.db", "1"}).out,
+              HasSubstr("machine                   Test CPU 1"));
+  EXPECT_THAT(folders_.run({"records", "show", "lab.db", "3"}).err, HasSubstr("lab.db: has no record 3"));
+
+  done({"records", "export", "lab.db", "--confirmed", "-o", "lab.jsonl"});
+  done({"records", "import", "other.db", "lab.jsonl"});
+  EXPECT_EQ(json::parse(done({"records", "list", "other.db", "--json"}).out).size(), 1u);
+  EXPECT_EQ(folders_.run({"records", "export", "lab.db", "-o", "lab.db", "--force"}).code, 1);
+
+  EXPECT_EQ(folders_.run({"records", "prune", "lab.db"}).code, 1);
+  EXPECT_EQ(json::parse(done({"records", "prune", "lab.db", "--other-generators", "--dry-run", "--json"})
+                            .out)["would_remove"],
+            1);
+  EXPECT_EQ(json::parse(done({"records", "prune", "lab.db", "--other-generators", "--json"}).out)["removed"],
+            1);
+  EXPECT_EQ(json::parse(done({"records", "list", "lab.db", "--json"}).out).size(), 1u);
+}
+
+TEST_F(Records, WhatCannotBeMeasuredHereIsSaidAndLeftAsItIs) {
+  add(record_for("x86-64-v3", "Another CPU", decision_));
+  const json report = json::parse(done({"records", "verify", "lab.db", "--json"}).out);
+  EXPECT_THAT(report[0]["why"].get<std::string>(), HasSubstr("no program"));
+  EXPECT_EQ(json::parse(done({"records", "list", "lab.db", "--json"}).out).size(), 1u);
+}
+
+TEST_F(Records, AStoreThatIsNotThereIsAnErrorBeforeAnythingIsCompiled) {
+  const Outcome outcome = folders_.run({"compile", "net.gir", "--records", "none.db"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("none.db: there is no such file of records"));
+}
+
+}  // namespace
+}  // namespace gantry::cli

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""`gantry records verify`: what an older generator measured is measured again, and recorded for this one.
+
+usage: records_verify_test.py GANTRY
+"""
+import json
+import pathlib
+import sys
+import unittest
+
+from program_under_test import ProgramTest
+
+ProgramTest.GANTRY = str(pathlib.Path(sys.argv.pop(1)).absolute())
+ProgramTest.LONGEST = 600
+WEIGHTS = ', '.join(str(i * 7 % 5 - 2) for i in range(64 * 32))
+
+
+def product(weights):
+    return (f'fn @main(%x: Tensor[(128, 64), f32]) -> Tensor[(128, 32), f32] {{\n'
+            f'  %y = nn.dense(%x, @w: {weights}, units=32)  // head\n  return %y as "y"\n}}\n')
+
+
+class Verify(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.folder / 'net.gir').write_text(product(f'const(f32, [64, 32], [{WEIGHTS}])'))
+        cls.gantry('compile', 'net.gir', '-o', 'net.gmod')
+        variant = json.loads(cls.gantry('inspect', 'net.gmod', '--json').stdout)['variants'][0]
+        board = json.loads(cls.gantry('bench', 'net.gmod', '--repeat', '1', '--processes', '1', '--warmup', '1', '--json').stdout)['board']
+        why = json.loads(cls.gantry('ir', 'net.gir', '--explain', '--node', 'head', '--json').stdout)[0]
+        cls.baseline = '{' + ', '.join(f'{name}={value}' for name, value in why['decision'].items()) + '}'
+        cls.record = {
+            'work': why['work'], 'target': variant['target'], 'machine': board['cpu'],
+            'features': ','.join(sorted(variant['features'])), 'threads': 2, 'precision': variant.get('precision', 'fp32'),
+            'optimize': 'speed', 'generator': '0.0.1', 'op': 'nn.dense', 'decision': '{form=plain}', 'baseline': cls.baseline,
+            'outcome': 'measured', 'reason': '', 'confirmation': 1, 'seconds': 0.01, 'baseline_seconds': 0.02, 'ratio': 0.5,
+            'ratio_low': 0.4, 'ratio_high': 0.6, 'process_seconds': '0.01', 'baseline_process_seconds': '0.02',
+            'timed': 'kernel', 'model': 'net.gir', 'nodes': 'head', 'board': '', 'beside': '',
+            'date': '2026-01-01T00:00:00Z', 'source': 'a test'}
+
+    def store(self, name, program=product('Tensor[(64, 32), f32]'), **changes):
+        lines = [{'schema': 'gantry-records', 'version': 1}, self.record | changes]
+        if program:
+            lines.append({'program_of': self.record['work'], 'text': program})
+        (self.folder / 'lines.jsonl').write_text(''.join(json.dumps(line) + '\n' for line in lines))
+        self.gantry('records', 'import', name, 'lines.jsonl')
+        return name
+
+    def verified(self, store):
+        [report] = json.loads(self.gantry('records', 'verify', store, '--duration', '1s', '--json').stdout)
+        return report
+
+    def records(self, store):
+        return json.loads(self.gantry('records', 'list', store, '--json').stdout)
+
+    def test_what_decides_is_measured_again_for_this_generator(self):
+        if self.baseline == '{form=plain}':
+            self.skipTest('this machine computes the product plainly by itself')
+        store = self.store('old.db')
+        again = self.verified(store)['again']
+        self.assertEqual((again['decision'], again['baseline'], again['outcome']), ('{form=plain}', self.baseline, 'measured'))
+        self.assertEqual(again['generator'], json.loads(self.gantry('version', '--json').stdout)['generator'])
+        self.assertTrue(again['ratio_low'] <= again['ratio'] <= again['ratio_high'])
+        old, new = self.records(store)
+        self.assertEqual(old, {'id': 1} | self.record)
+        self.assertEqual(new['date'], again['date'])
+
+    def test_a_decision_that_does_not_fit_any_more_is_recorded_as_such(self):
+        store = self.store('misfit.db', decision='{form=retired}')
+        self.assertEqual(self.verified(store)['again']['outcome'], 'misfit')
+        self.assertEqual(len(self.records(store)), 2)
+
+    def test_what_the_compiler_takes_by_itself_is_not_measured(self):
+        store = self.store('same.db', decision=self.baseline, baseline='{form=plain}')
+        self.assertIn('by itself', self.verified(store)['why'])
+        self.assertEqual(len(self.records(store)), 1)
+
+    def test_what_cannot_be_measured_here_is_said(self):
+        self.assertIn('no program', self.verified(self.store('none.db', program=None))['why'])
+        self.assertIn('Another CPU', self.verified(self.store('elsewhere.db', machine='Another CPU'))['why'])
+
+    def test_a_program_of_other_work_is_refused(self):
+        store = self.store('wrong.db', program=product('Tensor[(64, 32), f32]').replace('128', '64'))
+        self.assertIn('other work', self.gantry('records', 'verify', store, status=1).stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()

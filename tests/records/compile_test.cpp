@@ -1,0 +1,145 @@
+// Records decide how nodes are computed.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "host/driver/program.h"
+#include "host/ops/op.h"
+#include "host/records/recorded_decisions.h"
+#include "host/records/setting.h"
+#include "host/support/error.h"
+#include "tests/records/samples.h"
+
+namespace gantry::records {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kMachine = "Test CPU 1";
+
+/// Two products of the same work, one of another, of a batch of 128.
+Graph network() {
+  return parse_graph(
+      "fn @main(%x: Tensor[(128, 64), f32]) -> Tensor[(128, 96), f32] {\n"
+      "  %a = nn.dense(%x, @a: Tensor[(64, 64), f32], units=64)  // first\n"
+      "  %b = nn.dense(%a, @b: Tensor[(64, 64), f32], units=64)  // second\n"
+      "  %y = nn.dense(%b, @c: Tensor[(64, 96), f32], units=96)  // third\n  return %y\n}\n",
+      op_set());
+}
+
+class RecordedCompilation : public ::testing::Test {
+ protected:
+  RecordedCompilation() {
+    std::string name = (std::filesystem::temp_directory_path() / "records.XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    StoreOptions options;
+    options.create = true;
+    store_ = open_store(folder_ / "lab.db", options);
+  }
+  ~RecordedCompilation() override { std::filesystem::remove_all(folder_); }
+
+  std::vector<NodeDecision> compiled(int threads = 2) {
+    CompileOptions options;
+    options.records = [&](const Target& asked) {
+      return decisions_of(store_, setting_of(asked, kMachine, threads, "speed"));
+    };
+    return build_program(network(), target_, options).decisions;
+  }
+  Record record_of(const NodeDecision& node, const Decision& decision) const {
+    Record record = testing::sample_record();
+    record.key = {node.work, setting_of(target_, kMachine, 2, "speed")};
+    record.op = node.op->name;
+    record.decision = decision;
+    record.baseline = node.decision;
+    return record;
+  }
+
+  std::filesystem::path folder_;
+  std::shared_ptr<Store> store_;
+  Target target_ = with_precision(find_target("x86-64-v3"), Precision::kFp32);
+};
+
+TEST_F(RecordedCompilation, ARecordDecidesAllNodesThatDoItsWork) {
+  const auto before = compiled();
+  ASSERT_EQ(before.size(), 3u);
+  EXPECT_EQ(before[0].work, before[1].work);
+  EXPECT_NE(before[0].work, before[2].work);
+  const Decision decision{"packed", {{"block", 8}, {"rows", 3}}};
+  ASSERT_NE(before[0].decision, decision);
+  store_->add(std::vector{record_of(before[0], decision)});
+  const auto after = compiled();
+  EXPECT_EQ(after[0].decision, decision);
+  EXPECT_EQ(after[1].decision, decision);
+  EXPECT_EQ(after[2].decision, before[2].decision);
+  EXPECT_THAT(after[1].record, HasSubstr("lab.db: record 1"));
+  EXPECT_EQ(after[2].record, "");
+}
+
+TEST_F(RecordedCompilation, ARecordOfAnotherSettingDecidesNothingAndIsSaid) {
+  const auto before = compiled();
+  store_->add(std::vector{record_of(before[2], {"packed", {{"block", 8}}})});
+  const auto after = compiled(4);
+  EXPECT_EQ(after[2].decision, before[2].decision);
+  EXPECT_THAT(after[2].unused_records, ElementsAre(HasSubstr("lab.db: records of 2 threads, not 4")));
+  EXPECT_THAT(after[0].unused_records, IsEmpty());
+}
+
+TEST_F(RecordedCompilation, WhatDoesNotFitTheNodeIsNotUsedAndSaid) {
+  const auto before = compiled();
+  store_->add(
+      std::vector{record_of(before[0], {"tiles", {{"parts", 2}}}), record_of(before[2], {"retired", {}})});
+  const auto after = compiled();
+  for (const size_t i : {0, 1, 2}) {
+    EXPECT_EQ(after[i].decision, before[i].decision);
+    EXPECT_THAT(after[i].unused_records, ElementsAre(HasSubstr("does not fit"))) << i;
+    EXPECT_EQ(after[i].record, "");
+  }
+}
+
+TEST_F(RecordedCompilation, WhatDoesNotFitTheKernelIsNotUsedAndSaid) {
+  const auto before = compiled();
+  const Decision fits{"packed", {{"block", 8}, {"rows", 3}}};
+  store_->add(std::vector{record_of(before[0], {"packed", {{"block", 16}, {"rows", 9}}}),
+                          record_of(before[2], fits)});
+  std::vector<NodeDecision> heard;
+  CompileOptions options;
+  options.records = [&](const Target& asked) {
+    return decisions_of(store_, setting_of(asked, kMachine, 2, "speed"));
+  };
+  options.observer.decisions = &heard;
+  const auto after = build_program(network(), target_, options).decisions;
+  EXPECT_EQ(after[0].decision, before[0].decision);
+  EXPECT_THAT(after[0].unused_records, ElementsAre(HasSubstr("rows=9 does not fit")));
+  EXPECT_EQ(after[2].decision, fits);
+  EXPECT_EQ(heard.size(), 3u);  // of the compilation that went to its end, once
+}
+
+TEST_F(RecordedCompilation, ADecisionThatANodeHasStays) {
+  const auto before = compiled();
+  store_->add(std::vector{record_of(before[2], {"packed", {{"block", 8}}})});
+  Graph graph = network();
+  const Decision own{"packed", {{"block", 32}}};
+  for (Node* node : graph.main.nodes()) node->decision = own;
+  CompileOptions options;
+  options.records = [&](const Target& asked) {
+    return decisions_of(store_, setting_of(asked, kMachine, 2, "speed"));
+  };
+  for (const NodeDecision& node : build_program(graph, target_, options).decisions)
+    EXPECT_EQ(node.decision, own);
+}
+
+TEST(Setting, HasTheTargetsFeaturesInOrder) {
+  const Setting setting =
+      setting_of(with_precision(find_target("x86-64-v3"), Precision::kFp32), "", 0, "speed");
+  EXPECT_EQ(setting.target, "x86-64-v3");
+  EXPECT_EQ(setting.precision, "fp32");
+  EXPECT_THAT(setting.features, HasSubstr("avx2,"));
+  const Setting gpu = setting_of(find_target("cuda:sm_80/x86-64-v3"), "", 0, "speed");
+  EXPECT_EQ(gpu.features, setting.features);
+  EXPECT_NE(gpu.target, setting.target);
+}
+
+}  // namespace
+}  // namespace gantry::records

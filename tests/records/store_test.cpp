@@ -1,0 +1,357 @@
+// Stores of records: the same of both databases. That of PostgreSQL is tested where GANTRY_TEST_POSTGRESQL
+// names one that the test may empty (tests/records/postgres_test.py starts one).
+#include "host/records/store.h"
+
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "host/support/error.h"
+#include "tests/records/samples.h"
+
+namespace gantry::records {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::sample_record;
+using testing::sample_work;
+
+/// A folder of the test's own.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "records.XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string file(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+StoreOptions making() {
+  StoreOptions options;
+  options.create = true;
+  options.patience_seconds = 5;
+  return options;
+}
+
+Record numbered(int number) {
+  Record record = sample_record();
+  record.key.work = sample_work(number);
+  record.model = fmt::format("model {}", number);
+  return record;
+}
+
+std::vector<std::string> models(Store& store, const Filter& filter = {}) {
+  std::vector<std::string> found;
+  store.each(filter, [&](const Record& record) {
+    found.push_back(record.model);
+    return true;
+  });
+  return found;
+}
+
+/// Without their ids.
+std::vector<Record> of_work(Store& store, const std::string& work) {
+  std::vector<Record> records = store.of_work(work);
+  for (Record& record : records) record.id = 0;
+  return records;
+}
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.kind() == ErrorKind::kInternal ? "internal" : error.what();
+  }
+  return "";
+}
+
+enum class Kind { kSqlite, kPostgres };
+
+class AnyStore : public ::testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Kind::kSqlite) {
+      place_ = folder_.file("own.db");
+    } else {
+      const char* place = std::getenv("GANTRY_TEST_POSTGRESQL");
+      if (place == nullptr) GTEST_SKIP() << "GANTRY_TEST_POSTGRESQL names no database";
+      place_ = place;
+      open()->remove({});
+    }
+  }
+  std::unique_ptr<Store> open() const { return open_store(place_, making()); }
+
+  Folder folder_;
+  std::string place_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Records, AnyStore, ::testing::Values(Kind::kSqlite, Kind::kPostgres),
+                         [](const auto& kind) {
+                           return kind.param == Kind::kSqlite ? "Sqlite" : "Postgres";
+                         });
+
+TEST_P(AnyStore, WhatIsAddedIsThereForWhoOpensItNext) {
+  const Record failed = testing::failed(sample_record(), Outcome::kTimedOut);
+  open()->add(std::vector{sample_record(), failed});
+  EXPECT_THAT(of_work(*open(), sample_work()), ElementsAre(sample_record(), failed));
+}
+
+TEST_P(AnyStore, NumbersAndTextComeBackToTheLastBit) {
+  Record record = testing::with_ratio(sample_record(), 0.1 + 0.2, 1.0 / 3 + 0.3, 0.7000000000000001);
+  record.timing->seconds = 5e-324 * 1e300;
+  record.timing->process_seconds = {1e-9 / 3, 1};
+  record.nodes = "größe, 'quoted', \"too\"; DROP TABLE gantry_record; --";
+  open()->add(std::vector{record});
+  EXPECT_THAT(of_work(*open(), sample_work()), ElementsAre(record));
+}
+
+TEST_P(AnyStore, OneThatIsNoneKeepsAllOfItsTransactionOut) {
+  const auto store = open();
+  Record wrong = sample_record();
+  wrong.key.work = "no digest";
+  EXPECT_THAT(error_of([&] { store->add(std::vector{sample_record(), wrong}); }), HasSubstr("work: "));
+  EXPECT_EQ(store->count({}), 0);
+}
+
+TEST_P(AnyStore, IdsRiseAndAreNotUsedAgain) {
+  const auto store = open();
+  store->add(std::vector{numbered(1), numbered(2)});
+  const int64_t last = store->of_work(sample_work(2)).at(0).id;
+  EXPECT_GT(last, store->of_work(sample_work(1)).at(0).id);
+  store->remove({});
+  store->add(std::vector{numbered(3)});
+  EXPECT_GT(store->of_work(sample_work(3)).at(0).id, last);
+}
+
+TEST_P(AnyStore, MoreThanAPageIsIteratedInOrder) {
+  std::vector<Record> records;
+  std::vector<std::string> expected;
+  for (int i = 0; i < 1203; ++i) {
+    records.push_back(numbered(i));
+    expected.push_back(records.back().model);
+  }
+  const auto store = open();
+  store->add(records);
+  EXPECT_EQ(models(*store), expected);
+  int seen = 0;
+  store->each({}, [&](const Record&) { return ++seen < 700; });
+  EXPECT_EQ(seen, 700);
+}
+
+TEST_P(AnyStore, FiltersAskForEachPart) {
+  const auto store = open();
+  Record other = numbered(2);
+  other.op = "nn.dense";
+  other.date = "2026-12-01T00:00:00Z";
+  other.confirmation = false;
+  other.key.setting.threads = 4;
+  other.key.setting.generator = "0.0.1";
+  other.key.setting.target = "znver5";
+  other.key.setting.precision = "bf16";
+  other.key.setting.machine = "Test CPU 2";
+  Record failed = testing::failed(numbered(3), Outcome::kWrong);
+  store->add(std::vector{numbered(1), other, failed});
+  const auto& generator = sample_record().key.setting.generator;
+  EXPECT_THAT(models(*store, {.work = sample_work(1)}), ElementsAre("model 1"));
+  EXPECT_THAT(models(*store, {.work = "000"}), ElementsAre("model 1", "model 2", "model 3"));
+  EXPECT_THAT(models(*store, {.op = "nn.dense"}), ElementsAre("model 2"));
+  EXPECT_THAT(models(*store, {.target = "znver5"}), ElementsAre("model 2"));
+  EXPECT_THAT(models(*store, {.machine = "Test CPU 2"}), ElementsAre("model 2"));
+  EXPECT_THAT(models(*store, {.precision = "bf16"}), ElementsAre("model 2"));
+  EXPECT_THAT(models(*store, {.generator = generator}), ElementsAre("model 1", "model 3"));
+  EXPECT_THAT(models(*store, {.other_generator = generator}), ElementsAre("model 2"));
+  EXPECT_THAT(models(*store, {.threads = 4}), ElementsAre("model 2"));
+  EXPECT_THAT(models(*store, {.before = "2026-12-01T00:00:00Z"}), ElementsAre("model 1", "model 3"));
+  EXPECT_THAT(models(*store, {.since = "2026-12-01T00:00:00Z"}), ElementsAre("model 2"));
+  EXPECT_THAT(models(*store, {.outcome = Outcome::kWrong}), ElementsAre("model 3"));
+  EXPECT_THAT(models(*store, {.confirmations = true}), ElementsAre("model 1"));
+  const int64_t id = store->of_work(sample_work(2)).at(0).id;
+  EXPECT_THAT(models(*store, {.ids = {id}}), ElementsAre("model 2"));
+  EXPECT_THAT(models(*store, {.after = id}), ElementsAre("model 3"));
+  EXPECT_EQ(store->count({.op = "nn.conv"}), 2);
+}
+
+TEST_P(AnyStore, PruningTakesProgramsOfWorksThatHaveNoRecordsLeft) {
+  const auto store = open();
+  const WorkProgram programs[] = {{sample_work(1), "one"}, {sample_work(2), "two"}};
+  store->add(std::vector{numbered(1), numbered(2)}, programs);
+  EXPECT_EQ(store->program_of(sample_work(1)), "one");
+  EXPECT_EQ(store->remove({.work = sample_work(1)}), 1);
+  EXPECT_EQ(store->program_of(sample_work(1)), std::nullopt);
+  EXPECT_EQ(store->program_of(sample_work(2)), "two");
+  EXPECT_THAT(models(*store), ElementsAre("model 2"));
+}
+
+TEST_P(AnyStore, TheBestOfKeysIsFoundByTheWholeKey) {
+  const auto store = open();
+  Record faster = testing::with_ratio(sample_record(), 0.5, 0.6, 0.7);
+  faster.decision.form = "gemm";
+  Record elsewhere = testing::with_ratio(sample_record(), 0.1, 0.1, 0.1);
+  elsewhere.key.setting.threads = 4;
+  store->add(std::vector{sample_record(), faster, elsewhere});
+  const Key keys[] = {sample_record().key, elsewhere.key, numbered(9).key};
+  const auto best = store->best(keys);
+  ASSERT_EQ(best.size(), 3u);
+  EXPECT_EQ(best[0]->decision.form, "gemm");
+  EXPECT_EQ(best[1]->key.setting.threads, 4);
+  EXPECT_EQ(best[2], std::nullopt);
+  EXPECT_EQ(store->all(sample_record().key).size(), 2u);
+}
+
+TEST_P(AnyStore, SeveralWritersAndMakersLoseNothing) {
+  constexpr int kWriters = 6, kEach = 20;
+  std::vector<std::thread> writers;
+  std::vector<std::string> errors(kWriters);
+  for (int writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([&, writer] {
+      errors[static_cast<size_t>(writer)] = error_of([&] {
+        const auto store = open();
+        for (int i = 0; i < kEach; ++i) store->add(std::vector{numbered(writer * kEach + i)});
+      });
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_THAT(errors, ::testing::Each(""));
+  std::vector<std::string> found = models(*open());
+  std::ranges::sort(found);
+  EXPECT_EQ(std::unique(found.begin(), found.end()) - found.begin(), kWriters * kEach);
+}
+
+TEST_P(AnyStore, WhoMayOnlyReadWritesNothing) {
+  open()->add(std::vector{sample_record()});
+  StoreOptions reading;
+  reading.read_only = true;
+  const auto store = open_store(place_, reading);
+  EXPECT_EQ(store->count({}), 1);
+  if (GetParam() != Kind::kPostgres) return;
+  EXPECT_THAT(error_of([&] { store->add(std::vector{sample_record()}); }),
+              HasSubstr("may not be written to"));
+}
+
+// --- files
+
+class SqliteStore : public ::testing::Test {
+ protected:
+  SqliteStore() : file_(folder_.file("lab.db")) {
+    open_store(file_, making())->add(std::vector{sample_record()});
+  }
+
+  void change(const std::string& sql, const std::string& file) const {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(database);
+    sqlite3_close(database);
+  }
+  void change(const std::string& sql) const { change(sql, file_); }
+  std::string opening_error(const std::string& file) const {
+    return error_of([&] { open_store(file, StoreOptions()); });
+  }
+
+  Folder folder_;
+  std::string file_;
+};
+
+TEST_F(SqliteStore, AFileThatIsNotThereIsOnlyMadeWhereThatIsWanted) {
+  EXPECT_THAT(opening_error(folder_.file("other.db")),
+              HasSubstr("other.db: there is no such file of records"));
+  EXPECT_FALSE(fs::exists(folder_.file("other.db")));
+  EXPECT_THAT(opening_error(folder_.file(".")), HasSubstr("is a folder"));
+  EXPECT_THAT(error_of([&] { open_store(folder_.file("none/other.db"), making()); }),
+              HasSubstr("No such file"));
+}
+
+TEST_F(SqliteStore, OtherFilesAreNoStores) {
+  std::ofstream(folder_.file("text")) << std::string(5000, 'x');
+  EXPECT_THAT(opening_error(folder_.file("text")), HasSubstr("text: is no file of records"));
+  change("CREATE TABLE songs (name TEXT)", folder_.file("music.db"));
+  EXPECT_THAT(opening_error(folder_.file("music.db")),
+              HasSubstr("music.db: is a database of another program"));
+}
+
+TEST_F(SqliteStore, ANewerVersionIsRefusedByName) {
+  change("PRAGMA user_version = 2");
+  EXPECT_THAT(opening_error(file_),
+              AllOf(HasSubstr("lab.db: its records are of version 2"), HasSubstr("update it")));
+}
+
+TEST_F(SqliteStore, ATableThatIsNotOfRecordsIsRefused) {
+  change("ALTER TABLE gantry_record DROP COLUMN baseline");
+  EXPECT_THAT(opening_error(file_), HasSubstr("its tables are not those of records"));
+}
+
+TEST_F(SqliteStore, ARowThatIsNoRecordIsLeftOutAndSaid) {
+  change("UPDATE gantry_record SET ratio = 17");
+  open_store(file_, making())->add(std::vector{numbered(2)});
+  std::vector<std::string> warnings;
+  StoreOptions options;
+  options.warn = [&](const std::string& message) { warnings.push_back(message); };
+  EXPECT_THAT(models(*open_store(file_, options)), ElementsAre("model 2"));
+  EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("lab.db: record 1 is left out"), HasSubstr("ratio"))));
+}
+
+TEST_F(SqliteStore, ALockIsWaitedForAndThenNamed) {
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(file_.c_str(), &database), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  StoreOptions options;
+  options.patience_seconds = 0.2;
+  const auto store = open_store(file_, options);
+  EXPECT_THAT(error_of([&] { store->add(std::vector{numbered(2)}); }), HasSubstr("lab.db: has been locked"));
+  EXPECT_EQ(store->count({}), 1);  // who reads is not kept out
+  ASSERT_EQ(sqlite3_exec(database, "ROLLBACK", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(database);
+  store->add(std::vector{numbered(2)});
+  EXPECT_EQ(store->count({}), 2);
+}
+
+TEST_F(SqliteStore, DamagedBytesAreErrorsOrRecordsAsTheyWere) {
+  std::vector<Record> records;
+  for (int i = 2; i < 200; ++i) records.push_back(numbered(i));
+  open_store(file_, making())->add(records);
+  std::ifstream stream(file_, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(stream), {}};
+  std::mt19937 random(11);
+  const std::string damaged = folder_.file("damaged.db");
+  for (int i = 0; i < 300; ++i) {
+    std::string bytes = whole;
+    for (int changes = 0; changes < 20; ++changes)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    if (i % 10 == 0) bytes.resize(random() % bytes.size());
+    std::ofstream(damaged, std::ios::binary | std::ios::trunc) << bytes;
+    const std::string error = error_of([&] {
+      const auto store = open_store(damaged, StoreOptions());
+      store->each({}, [](const Record& record) {
+        check(record);
+        return true;
+      });
+    });
+    EXPECT_NE(error, "internal") << "seed 11, turn " << i;
+    EXPECT_THAT(error, ::testing::AnyOf("", HasSubstr("damaged.db")));
+    for (const char* beside : {"-wal", "-shm", "-journal"}) fs::remove(damaged + beside);
+  }
+}
+
+TEST(Store, OtherPlacesAreRefused) {
+  EXPECT_THAT(error_of([] { open_store("mysql://lab/tuning"); }), HasSubstr("postgresql://"));
+  EXPECT_THAT(error_of([] { open_store(""); }), HasSubstr("name a file"));
+  const std::string error = error_of([] { open_store("postgresql://me:secret@127.0.0.1:1/tuning"); });
+  EXPECT_THAT(error, HasSubstr("postgresql://"));
+  EXPECT_THAT(error, ::testing::Not(HasSubstr("secret")));
+}
+
+}  // namespace
+}  // namespace gantry::records
