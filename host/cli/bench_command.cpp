@@ -10,6 +10,7 @@
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
 #include "host/cli/trace_measurement.h"
+#include "host/cli/turns/farm_options.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
 
@@ -35,6 +36,7 @@ docs/bench-schema.md describes the JSON document.)";
 struct Options {
   ExecutionOptions execution;
   MeasureOptions measure;
+  FarmOptions farm;
   KernelTableOptions table;
   std::string by = "step";
   std::string json_file, trace;
@@ -68,7 +70,13 @@ int bench(const Options& options, const Invocation& invocation) {
   ExecutionOptions choice = options.execution;
   choice.seed = options.seed;
   choice.keep_program = options.measure.profile && options.json;
-  const BenchReport report = bench_model(choice, options.measure, invocation);
+  BenchReport report;
+  with_board(options.farm, options.measure.turns, {choice}, invocation,
+             [&](const std::vector<ExecutionOptions>& choices) {
+               MeasureOptions measure = options.measure;
+               measure.turns = turns_on_board(options.farm, measure.turns);
+               report = bench_model(choices.front(), measure, invocation);
+             });
   KernelTableOptions table = options.table;
   table.by = *find_profile_rows(options.by);
   table.width = terminal_width();
@@ -116,6 +124,7 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
   options->measure.profile = profile;
   add_execution_options(*command, options->execution);
   add_measure_options(*command, options->measure);
+  add_farm_options(*command, options->farm);
   CLI::Option* asks =
       profile ? nullptr : command->add_flag("--profile", options->measure.profile, "Also time every kernel");
   add_table_options(*command, *options, asks);

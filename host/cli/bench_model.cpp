@@ -1,6 +1,7 @@
 #include "host/cli/bench_model.h"
 
 #include "host/cli/report_of.h"
+#include "host/cli/turns/measuring_turn.h"
 
 namespace gantry::cli {
 
@@ -12,17 +13,29 @@ BenchReport bench_model(const ExecutionOptions& choice, const MeasureOptions& op
   {
     Progress progress(invocation.verbosity());
     const std::string where = " on " + execution.machine->label();
+    const auto turn = take_turn(choice, options.turns, invocation, [&](const std::string& what) {
+      progress.update(what, -1);
+      if (hear) hear(what, 0);
+    });
+    turn->join(*execution.machine);
     report.measurement = measure(
-        execution, options, [&](Execution& next) { restart(next, choice); },
+        execution, options,
+        [&](Execution& next) {
+          const double waited = turn->pause();
+          restart(next, choice);
+          turn->join(*next.machine);
+          return waited;
+        },
         [&](const std::string& what, double share) {
           progress.update(what + where, share);
           if (hear) hear(what + where, share);
         },
         former);
+    if (turn->record().turns > 0) report.measurement.turns = turn->record();
+    if (options.profile) add_peaks(report, choice, execution, invocation);
   }
   report.warnings = measurement_warnings(report.measurement, options);
   if (options.profile) {
-    add_peaks(report, choice, execution, invocation);
     if (choice.keep_program) add_program(report, choice, execution);
   }
   return report;

@@ -212,6 +212,25 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
   }
 }
 
+/// A line for each of those who used the board meanwhile for longer than a blink.
+std::vector<std::string> others_text(const Measurement& m) {
+  constexpr double kBlinkMs = 1;
+  std::vector<rpc::OtherWork> all;
+  for (const ProcessMeasurement& process : m.processes) add_work(all, process.beside);
+  std::vector<std::string> lines;
+  for (const rpc::OtherWork& work : all) {
+    const double ms = work.runs.ms + work.loads.ms + work.transfers.ms;
+    if (ms < kBlinkMs) continue;
+    lines.push_back(
+        fmt::format("{} used the board meanwhile: {} for {}, {} for {}, data for {}",
+                    work.key.empty() ? work.address : fmt::format("{} ({})", work.key, work.address),
+                    count_of(work.runs.count, "run", "runs"), duration_text(work.runs.ms),
+                    count_of(work.loads.count, "load", "loads"), duration_text(work.loads.ms),
+                    duration_text(work.transfers.ms)));
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string disturbance_text(const Measurement& m) {
@@ -236,6 +255,10 @@ std::vector<std::string> machine_warnings(const Measurement& m) {
     warnings.push_back(fmt::format("other processes took {:.0f} % of the machine's CPU time meanwhile",
                                    100 * *s.others_share));
   }
+  for (const std::string& other : others_text(m)) warnings.push_back(other);
+  if (m.turns && !m.turns->beside.empty())
+    warnings.push_back(m.turns->beside +
+                       " measured on this machine at the same time: no turn was waited for");
   if (s.steal_share.value_or(0) > kMuchOtherLoad) {
     warnings.push_back(fmt::format("the hypervisor took {:.0f} % of the CPU time for others meanwhile",
                                    100 * *s.steal_share));

@@ -124,6 +124,26 @@ Json reading_json(const rpc::ProbeReading& reading) {
   return json;
 }
 
+Json beside_json(const std::vector<rpc::OtherWork>& beside) {
+  Json list = Json::array();
+  for (const rpc::OtherWork& work : beside) {
+    list.push_back({{"key", said(work.key)},
+                    {"address", said(work.address)},
+                    {"runs", work.runs.count},
+                    {"run_ms", work.runs.ms},
+                    {"loads", work.loads.count},
+                    {"load_ms", work.loads.ms},
+                    {"transfers", work.transfers.count},
+                    {"transfer_ms", work.transfers.ms}});
+  }
+  return list;
+}
+
+Json turns_json(const std::optional<TurnRecord>& turns) {
+  if (!turns) return nullptr;
+  return {{"count", turns->turns}, {"waited_s", turns->waited_s}, {"beside", said(turns->beside)}};
+}
+
 Json process_json(const ProcessMeasurement& process) {
   Json json;
   json["load_ms"] = shown(process.load_ms);
@@ -142,6 +162,7 @@ Json process_json(const ProcessMeasurement& process) {
   json["pulses"] = Json::array();
   for (const rpc::CorePulse& pulse : process.pulses)
     json["pulses"].push_back(Json::array({pulse.at_ms, pulse.value}));
+  json["beside"] = beside_json(process.beside);
   json["disturbed"] = shown(process.disturbed);
   json["used_samples"] = used.size();
   return json;
@@ -254,6 +275,7 @@ std::string report_to_json(const BenchReport& report) {
   board["address"] = said(report.address);
   json["board"] = std::move(board);
   json["machine"] = machine_json(m);
+  json["turns"] = turns_json(m.turns);
   json["processes"] = Json::array();
   for (const ProcessMeasurement& process : m.processes) json["processes"].push_back(process_json(process));
   json["warnings"] = report.warnings;

@@ -42,7 +42,7 @@ double undisturbed_share(const ProcessMeasurement& process, const std::optional<
 
 /// Samples of one process: for a slice, or for some slices until half of one is undisturbed.
 void sample(MeasuredProcess& process, const MeasureOptions& options, const std::optional<double>& level,
-            const Stopwatch& whole) {
+            const std::function<double()>& elapsed) {
   if (options.streams > 0)
     return process.sample_streams(options.streams, std::max(slice_ms(options), kShortestStreamsMs));
   if (options.repeat) return process.sample_exactly(*options.repeat);
@@ -57,7 +57,7 @@ void sample(MeasuredProcess& process, const MeasureOptions& options, const std::
   };
   do {
     process.sample(std::min(kPieceMs, slice));
-  } while (!enough() && whole.seconds() < options.duration_s);
+  } while (!enough() && elapsed() < options.duration_s);
 }
 
 /// The interval of what has been measured; none while a single process has too few samples for one.
@@ -72,6 +72,9 @@ class Loop {
   Loop(const MeasureOptions& options, const MeasureProgress& progress, FormerPulses& former)
       : options_(options), progress_(progress), former_(former) {}
 
+  /// Time that was not its own.
+  void waited(double seconds) { waited_s_ += seconds; }
+
   /// Measures the execution's process. True: another is wanted.
   bool add(Execution& execution) {
     MeasuredProcess process(*execution.machine, execution.loaded, options_,
@@ -84,7 +87,7 @@ class Loop {
     warm_up(execution, process);
     tell("timing");
     const TimedSpan span(execution.spans.get(), "bench", "samples");
-    sample(process, options_, result_.undisturbed_pulse, whole_);
+    sample(process, options_, result_.undisturbed_pulse, [this] { return elapsed_s(); });
     collect(execution, process);
     return wants_another();
   }
@@ -103,7 +106,7 @@ class Loop {
     }
     const Measurement* const all[] = {&result_};
     former_.remember(all);
-    result_.elapsed_s = whole_.seconds();
+    result_.elapsed_s = elapsed_s();
     return std::move(result_);
   }
 
@@ -117,9 +120,11 @@ class Loop {
     } while (!process.warm());
   }
 
+  double elapsed_s() const { return whole_.seconds() - waited_s_; }
+
   void tell(const std::string& what) const {
     const size_t done = result_.processes.size();
-    const double by_time = whole_.seconds() / options_.duration_s;
+    const double by_time = elapsed_s() / options_.duration_s;
     const double by_count = options_.processes ? static_cast<double>(done) / *options_.processes : 0;
     progress_(fmt::format("{}, process {}", what, done + 1),
               std::clamp(std::max(by_time, by_count), 0.0, 1.0));
@@ -150,24 +155,25 @@ class Loop {
                          !drift_between_processes(speed_of(result_.processes));
     if (result_.undisturbed_processes >= kFewestProcesses && settled) return false;
     // Not one that could only be finished after the end.
-    const double each = whole_.seconds() / static_cast<double>(done);
-    return whole_.seconds() + kSamplingShare * each < options_.duration_s;
+    const double each = elapsed_s() / static_cast<double>(done);
+    return elapsed_s() + kSamplingShare * each < options_.duration_s;
   }
 
   const MeasureOptions& options_;
   const MeasureProgress& progress_;
   FormerPulses& former_;
   Stopwatch whole_;
+  double waited_s_ = 0;
   Measurement result_;
 };
 
 }  // namespace
 
 Measurement measure(Execution& execution, const MeasureOptions& options,
-                    const std::function<void(Execution&)>& restart, const MeasureProgress& progress,
+                    const std::function<double(Execution&)>& restart, const MeasureProgress& progress,
                     FormerPulses& former) {
   Loop loop(options, progress, former);
-  while (loop.add(execution)) restart(execution);
+  while (loop.add(execution)) loop.waited(restart(execution));
   return loop.finish(execution);
 }
 

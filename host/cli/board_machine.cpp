@@ -46,16 +46,20 @@ rpc::BenchmarkResult BoardMachine::benchmark(const rpc::BenchmarkOptions& option
   return result;
 }
 
-std::unique_ptr<Machine> connect_board(const BoardChoice& board) {
+rpc::ConnectOptions connect_options(const BoardChoice& board) {
   rpc::ConnectOptions options;
   options.address = board.entry.address;
   options.label = board.label;
   if (!board.entry.key.empty()) options.key = rpc::read_key_file(board.entry.key);
+  return options;
+}
+
+std::unique_ptr<Machine> connect_board(const BoardChoice& board) {
   const std::string label = board.label == board.entry.address
                                 ? board.label
                                 : fmt::format("{} ({})", board.label, board.entry.address);
-  return std::make_unique<BoardMachine>(rpc::BoardClient::connect(options), label, board.entry.address,
-                                        BoardMachine::Sending::kMissingSegments);
+  return std::make_unique<BoardMachine>(rpc::BoardClient::connect(connect_options(board)), label,
+                                        board.entry.address, BoardMachine::Sending::kMissingSegments);
 }
 
 }  // namespace gantry::cli

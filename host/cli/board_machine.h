@@ -6,6 +6,9 @@
 
 namespace gantry::cli {
 
+/// How to connect to a board.
+rpc::ConnectOptions connect_options(const BoardChoice& board);
+
 class BoardMachine : public Machine {
  public:
   /// How modules get there: only what its cache lacks, or whole, each time, so that nothing is kept.
@@ -24,6 +27,13 @@ class BoardMachine : public Machine {
   HostTensor output(int index) override { return client_->get_output(loaded_.handle, index); }
   rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options,
                                  const rpc::BenchmarkProgress& progress) override;
+  void join_lease(uint64_t token, const rpc::LeaseProgress& progress) override {
+    client_->join_lease(token, progress);
+  }
+  std::optional<rpc::MeasuringQueue> leases() override {
+    if (!client_->has_leases()) return std::nullopt;
+    return client_->leases();
+  }
 
  protected:
   /// Ends the connection; nothing may be asked afterwards.

@@ -7,6 +7,8 @@
 #include "host/cli/execution.h"
 #include "host/cli/machine_json.h"
 #include "host/cli/text.h"
+#include "host/cli/turns/farm_options.h"
+#include "host/cli/turns/measuring_turn.h"
 #include "host/codegen/target.h"
 #include "host/support/error.h"
 #include "rpc/security/key.h"
@@ -26,10 +28,13 @@ They are kept in $XDG_CONFIG_HOME/gantry/boards.toml (~/.config/gantry/boards.to
 
 struct Options {
   std::string name, address, key;
+  std::string list_farm;
+  FarmOptions farm;
   bool json = false;
 };
 
 int list_boards(const Options& options) {
+  if (!options.list_farm.empty()) return show_farm(options.json);
   const BoardsFile boards = BoardsFile::read(boards_path());
   if (options.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -103,14 +108,50 @@ std::string gpus_text(const rpc::BoardInfo& info) {
   return text;
 }
 
+/// Who measures, and who waits to, a line each.
+std::string lease_text(const std::optional<rpc::MeasuringQueue>& queue) {
+  if (!queue) return "  lease     its gantry-device is too old to say\n";
+  std::string text = fmt::format("  lease     {}\n", queue_text(*queue));
+  for (size_t i = 0; i < queue->waiting.size(); ++i)
+    text += fmt::format("    {:<8}{}\n", i + 1, waiting_text(queue->waiting[i]));
+  return text;
+}
+
+nlohmann::ordered_json entry_json(const rpc::LeaseEntry& entry, const char* since) {
+  return {{"key", said(entry.key)},
+          {"address", said(entry.address)},
+          {"purpose", said(entry.purpose)},
+          {"priority", priority_name(entry.priority)},
+          {since, static_cast<double>(entry.since.count()) / 1e3}};
+}
+
+nlohmann::ordered_json queue_json(const std::optional<rpc::MeasuringQueue>& queue) {
+  if (!queue) return nullptr;
+  nlohmann::ordered_json json;
+  json["holder"] = queue->holder ? entry_json(*queue->holder, "held_s") : nlohmann::ordered_json(nullptr);
+  json["measures_now"] = queue->measuring;
+  json["turn_s"] = static_cast<double>(queue->turn.count()) / 1e3;
+  json["turn_left_s"] =
+      queue->holder ? nlohmann::ordered_json(static_cast<double>(queue->turn_left.count()) / 1e3) : nullptr;
+  json["waiting_count"] = queue->waiting_count;
+  json["waiting"] = nlohmann::ordered_json::array();
+  for (const rpc::LeaseEntry& entry : queue->waiting)
+    json["waiting"].push_back(entry_json(entry, "waited_s"));
+  return json;
+}
+
 int show_board(const Options& options) {
+  if (options.name.empty())
+    user_error("boards info: which board? give a name, HOST:PORT, or --farm slurm --board TYPE");
   const auto machine = open_machine(options.name, options.key);
   const rpc::BoardInfo& info = machine->info_with_gpus();
+  const std::optional<rpc::MeasuringQueue> queue = machine->leases();
   const Target target = target_of_board(info.architecture, info.llvm_cpu, info.features);
   if (options.json) {
     nlohmann::ordered_json json = board_info_json(info);
     json["address"] = machine->address();
     json["target"] = target.name;
+    json["measuring"] = queue_json(queue);
     print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
     return 0;
   }
@@ -124,11 +165,26 @@ int show_board(const Options& options) {
                         bytes_text(static_cast<double>(info.memory_bytes)),
                         bytes_text(static_cast<double>(info.memory_available_bytes)),
                         bytes_text(static_cast<double>(info.session_memory_bytes))) +
-            gpus_text(info) +
+            gpus_text(info) + lease_text(queue) +
             fmt::format("  features  {}\n  target    {}\n  server    gantry-device {}\n",
                         visible_line(fmt::format("{}", fmt::join(info.features, " "))), target.name,
                         visible_line(info.version)));
   return 0;
+}
+
+/// show_board(), of one that is leased for the while where a farm is named.
+int show_board_of_farm(const Options& options, const Invocation& invocation) {
+  ExecutionOptions choice;
+  choice.board = options.name;
+  choice.key = options.key;
+  int status = 0;
+  with_board(options.farm, {}, {choice}, invocation, [&](const std::vector<ExecutionOptions>& choices) {
+    Options shown = options;
+    shown.name = choices.front().board;
+    shown.key = choices.front().key;
+    status = show_board(shown);
+  });
+  return status;
 }
 
 void add_json_flag(CLI::App* command, Options& options) {
@@ -162,15 +218,22 @@ void add_boards_command(CLI::App& app, Invocation& invocation) {
 
   CLI::App* list = boards->add_subcommand("list", "List the boards");
   add_json_flag(list, *options);
+  list->add_option("--farm", options->list_farm,
+                   "Those of a lab's farm, and their leases: `gantry farm status`")
+      ->type_name("slurm")
+      ->check(CLI::IsMember({"slurm"}).description(""));
   list->footer("Example:\n  gantry boards list --json");
   list->callback([options, &invocation] { invocation.action = [options] { return list_boards(*options); }; });
 
   CLI::App* info = boards->add_subcommand("info", "Connect to a board and show what it is");
-  info->add_option("BOARD", options->name, "A name, or HOST:PORT")->required();
+  info->add_option("BOARD", options->name, "A name, or HOST:PORT");
+  add_farm_options(*info, options->farm);
   info->add_option("--key", options->key, "Key file; default: the one it was added with")->type_name("FILE");
   add_json_flag(info, *options);
   info->footer("Examples:\n  gantry boards info pi\n  gantry boards info 127.0.0.1:7453 --json");
-  info->callback([options, &invocation] { invocation.action = [options] { return show_board(*options); }; });
+  info->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return show_board_of_farm(*options, invocation); };
+  });
 
   add_discover_command(*boards, invocation);
 

@@ -17,6 +17,9 @@ void add_compile_command(CLI::App& app, Invocation& invocation);
 void add_run_command(CLI::App& app, Invocation& invocation);
 /// bench, and `profile`: the same with --profile.
 void add_bench_commands(CLI::App& app, Invocation& invocation);
+/// What `gantry farm status` prints.
+int show_farm(bool json);
+void add_farm_command(CLI::App& app, Invocation& invocation);
 void add_compare_command(CLI::App& app, Invocation& invocation);
 void add_conformance_command(CLI::App& app, Invocation& invocation);
 /// conformance-test, which runs one test in a process of its own; hidden.

@@ -12,6 +12,7 @@
 #include "host/cli/history.h"
 #include "host/cli/quantities.h"
 #include "host/cli/text.h"
+#include "host/cli/turns/farm_options.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
 
@@ -39,6 +40,7 @@ struct Options {
   std::string first, second;
   std::string first_options, second_options;
   CompareMeasureOptions compare;
+  FarmOptions farm;
   std::optional<double> fail_if_slower;
   std::string history, label;
   std::string json_file;
@@ -76,9 +78,16 @@ CompareReport compare_programs(const Options& options, const Invocation& invocat
       side_options(options, options.first, options.first_options, "--first");
   const ExecutionOptions second_options =
       side_options(options, second_file, options.second_options, "--second");
-  return compare_models({first_options, side_name(options.first, options.first_options)},
-                        {second_options, side_name(second_file, options.second_options)}, options.compare,
-                        invocation);
+  CompareReport report;
+  with_board(options.farm, options.compare.measure.turns, {first_options, second_options}, invocation,
+             [&](const std::vector<ExecutionOptions>& sides) {
+               CompareMeasureOptions compare = options.compare;
+               compare.measure.turns = turns_on_board(options.farm, compare.measure.turns);
+               report = compare_models({sides[0], side_name(options.first, options.first_options)},
+                                       {sides[1], side_name(second_file, options.second_options)},
+                                       compare, invocation);
+             });
+  return report;
 }
 
 /// Adds the newest result to the series and says what has changed in it; `save` writes the series.
@@ -223,6 +232,8 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
       ->check(between(0u, 1000000u));
   command->add_flag("--cold,--flush-cache", options->compare.measure.cold,
                     "Empty the caches of every core before every run");
+  add_turn_options(*command, options->compare.measure.turns);
+  add_farm_options(*command, options->farm);
   command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
   std::vector<const CLI::Option*> of_results = {
       command->get_option("--first"),

@@ -51,7 +51,7 @@ class Match {
   LiveComparison run() {
     for (bool more = true; more;) {
       if (!rounds_.empty()) {
-        for (Contestant& side : sides_) side.restart(side.execution);
+        for (Contestant& side : sides_) waited_s_ += side.restart(side.execution);
       }
       play_round();
       more = wants_another();
@@ -62,7 +62,7 @@ class Match {
     result.first = std::move(measured_[0]);
     result.second = std::move(measured_[1]);
     result.stopped = stopped_;
-    result.elapsed_s = whole_.seconds();
+    result.elapsed_s = elapsed_s();
     return result;
   }
 
@@ -70,8 +70,10 @@ class Match {
   /// Which side goes first.
   size_t draw() { return random_.uniform() < 0.5 ? 0 : 1; }
 
+  double elapsed_s() const { return whole_.seconds() - waited_s_; }
+
   void tell(const char* what) const {
-    const double by_time = whole_.seconds() / options_.duration_s;
+    const double by_time = elapsed_s() / options_.duration_s;
     const double by_count = options_.rounds ? static_cast<double>(rounds_.size()) / *options_.rounds : 0;
     progress_(fmt::format("{}, round {}", what, rounds_.size() + 1),
               std::min(1.0, std::max(by_time, by_count)));
@@ -171,7 +173,7 @@ class Match {
     if (options_.rounds) return rounds_.size() < *options_.rounds;
     if (rounds_.size() < kFewestRounds) return true;
     const Comparison comparison = compare_rounds(choice_.rounds, options_.statistics);
-    const double elapsed = whole_.seconds();
+    const double elapsed = elapsed_s();
     // What all rounds say where too few are undisturbed is never precise enough.
     const double half_width = choice_.uses_all ? INFINITY : comparison.relative_half_width();
     // Not a round that could only be finished after the end.
@@ -189,6 +191,7 @@ class Match {
   StopRule rule_;
   StopReason stopped_ = StopReason::kTimeLimit;
   Stopwatch whole_;
+  double waited_s_ = 0;
   std::vector<std::vector<PlayedPair>> rounds_;
   Measurement measured_[2];
   std::optional<double> level_;  ///< of undisturbed pulses

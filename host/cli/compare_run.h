@@ -12,7 +12,7 @@ namespace gantry::cli {
 /// One of the two programs, and how it gets a fresh process.
 struct Contestant {
   Execution& execution;
-  std::function<void(Execution&)> restart;
+  std::function<double(Execution&)> restart;  ///< the seconds that it waited for others who measure
 };
 
 struct CompareMeasureOptions {

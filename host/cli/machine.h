@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,11 @@ class Machine {
   virtual HostTensor output(int index) = 0;
   virtual rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options,
                                          const rpc::BenchmarkProgress& progress) = 0;
+  /// Its benchmarks run under a lease that this user has taken on the board; `progress` hears where they wait
+  /// for it.
+  virtual void join_lease(uint64_t, const rpc::LeaseProgress&) {}
+  /// Who measures there; none where nobody counts them.
+  virtual std::optional<rpc::MeasuringQueue> leases() { return std::nullopt; }
 };
 
 /// The machine that this program runs on: a gantry-device of its own, which ends with the result. User error

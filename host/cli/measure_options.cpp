@@ -43,6 +43,7 @@ void add_measure_options(CLI::App& command, MeasureOptions& options) {
                                          "Throughput: so many sessions at once, the cores shared evenly")
                              ->type_name("N")
                              ->check(between(1u, rpc::kMaxStreams));
+  add_turn_options(command, options.turns);
   for (const char* other : {"--repeat", "--number", "--min-repeat-ms", "--cooldown-ms", "--cold"}) {
     streams->excludes(command.get_option(other));
   }

@@ -106,6 +106,7 @@ void MeasuredProcess::take_segment(const rpc::BenchmarkOptions& options) {
   }
   last_ = machine_.benchmark(options, {});
   const double offset = began - *sampling_began_ms_;
+  add_work(result_.beside, last_.others);
   run_ms_ = last_.statistics.median_ms;
   result_.number = last_.number;
   result_.reached_deadline = result_.reached_deadline || last_.reached_deadline;

@@ -109,4 +109,23 @@ std::vector<ProcessSamples> speed_of(std::span<const ProcessMeasurement> process
   return result;
 }
 
+void add_work(std::vector<rpc::OtherWork>& all, const std::vector<rpc::OtherWork>& more) {
+  for (const rpc::OtherWork& work : more) {
+    const auto same = std::ranges::find_if(all, [&](const rpc::OtherWork& known) {
+      return known.key == work.key && known.address == work.address;
+    });
+    if (same == all.end()) {
+      all.push_back(work);
+      continue;
+    }
+    const auto add = [](rpc::OtherWork::Amount& sum, const rpc::OtherWork::Amount& amount) {
+      sum.count += amount.count;
+      sum.ms += amount.ms;
+    };
+    add(same->runs, work.runs);
+    add(same->loads, work.loads);
+    add(same->transfers, work.transfers);
+  }
+}
+
 }  // namespace gantry::cli

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/cli/statistics/median_interval.h"
+#include "host/cli/turns/turn_options.h"
 #include "rpc/client/types.h"
 
 namespace gantry::cli {
@@ -26,6 +27,7 @@ struct MeasureOptions {
   double cooldown_ms = 0;             ///< pause before every sample
   bool cold = false;                  ///< caches are emptied before every run
   bool profile = false;               ///< time every kernel too, in the last process
+  TurnOptions turns;                  ///< with others who measure on the machine
   uint32_t streams = 0;               ///< sessions that run at once, for throughput; 0: one run after another
 };
 
@@ -52,6 +54,7 @@ struct ProcessMeasurement {
   std::vector<rpc::ProbeReading> readings;  ///< at_ms since the process's first sample
   std::vector<rpc::CorePulse> pulses;       ///< likewise; none: the board shows none
   std::optional<double> disturbed;          ///< share of its samples; none: not known
+  std::vector<rpc::OtherWork> beside;       ///< what others did on the board meanwhile, one of each of them
   std::vector<bool> left_out;               ///< whether a sample does not count, of each; empty: all count
 
   /// Those that count; none where the process does not.
@@ -73,6 +76,7 @@ struct Measurement {
   std::optional<double> undisturbed_pulse;  ///< level of the pulses of cores that nobody else uses
   size_t undisturbed_processes = 0;         ///< that have enough undisturbed samples; all where not known
   bool uses_disturbed = false;              ///< too few have: all samples count
+  std::optional<TurnRecord> turns;          ///< that it took; none: the machine has none
   std::chrono::steady_clock::time_point profiled_at;  ///< when the kernels had been timed
 
   /// The time of a run; of streams, between two results. Known where the interval is not.
@@ -84,6 +88,9 @@ struct Measurement {
   /// Of their speed, what the cores gave meanwhile; 1 where nothing was disturbed or it is not known.
   double disturbed_speed() const;
 };
+
+/// Adds what others did to what they have done before.
+void add_work(std::vector<rpc::OtherWork>& all, const std::vector<rpc::OtherWork>& more);
 
 /// The level of undisturbed pulses that measurements of one command on one machine show; see level_of_pulses.
 std::optional<double> level_of(std::span<const Measurement* const> measurements);

@@ -14,6 +14,7 @@
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
 #include "host/cli/trace_measurement.h"
+#include "host/cli/turns/measuring_turn.h"
 #include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
@@ -185,6 +186,10 @@ void trace_run(const Options& options, Execution& execution, const Invocation& i
   benchmark.profile = true;
   rpc::BenchmarkResult result;
   {
+    Progress progress(invocation.verbosity());
+    const auto turn = take_turn(options.execution, {}, invocation,
+                                [&](const std::string& what) { progress.update(what, -1); });
+    turn->join(*execution.machine);
     const TimedSpan span(&spans, "machine", "run again, timing the kernels");
     result = execution.machine->benchmark(benchmark, {});
   }

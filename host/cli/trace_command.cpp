@@ -9,6 +9,7 @@
 #include "host/cli/report_summary.h"
 #include "host/cli/trace_file.h"
 #include "host/cli/trace_measurement.h"
+#include "host/cli/turns/measuring_turn.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
@@ -64,8 +65,17 @@ RecordedResult profiled(const Options& options, const Invocation& invocation) {
   Progress progress(invocation.verbosity());
   const std::string where = " on " + execution.machine->label();
   FormerPulses former = former_pulses(choice);
+  const auto turn = take_turn(choice, measure_options.turns, invocation,
+                              [&](const std::string& what) { progress.update(what, -1); });
+  turn->join(*execution.machine);
   result.measurement = measure(
-      execution, measure_options, [&](Execution& next) { restart(next, choice); },
+      execution, measure_options,
+      [&](Execution& next) {
+        const double waited = turn->pause();
+        restart(next, choice);
+        turn->join(*next.machine);
+        return waited;
+      },
       [&](const std::string& what, double share) { progress.update(what + where, share); }, former);
   return result;
 }

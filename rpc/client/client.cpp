@@ -233,6 +233,52 @@ Tensor BoardClient::get_output(std::uint32_t handle, std::int32_t index) {
   return tensor;
 }
 
+bool BoardClient::has_leases() const {
+  return (impl_->board_features & kFeatureLeases) != 0;
+}
+
+void BoardClient::Impl::require_leases() const {
+  if (!(board_features & kFeatureLeases))
+    throw Error(
+        ErrorKind::kRequest,
+        named() + ": its gantry-device does not know leases; put the one there that came with this gantry",
+        /*unsupported=*/true);
+}
+
+Lease BoardClient::take_lease(const LeaseOptions& options, const LeaseProgress& progress) {
+  impl_->require_leases();
+  wire::TakeLeaseT request;
+  request.priority = static_cast<std::uint8_t>(options.priority);
+  request.purpose = options.purpose.substr(0, kMaxPurpose);
+  request.longest_wait_ms = to_deadline(options.longest_wait);
+  impl_->lease_progress = progress;
+  // Each word of the board's that it still waits begins the time anew.
+  const auto taken =
+      impl_->ask<wire::LeaseTakenT>(make_request(std::move(request)), impl_->options.request_timeout);
+  return {taken.token, std::chrono::milliseconds(taken.turn_ms),
+          std::chrono::milliseconds(
+              static_cast<std::int64_t>(std::min(taken.waited_ms, std::uint64_t{1} << 40)))};
+}
+
+void BoardClient::join_lease(std::uint64_t token, LeaseProgress progress) {
+  impl_->require_leases();
+  wire::JoinLeaseT request;
+  request.token = token;
+  impl_->ask<wire::DoneT>(make_request(request), impl_->options.request_timeout);
+  impl_->lease_progress = std::move(progress);
+}
+
+void BoardClient::release_lease() {
+  impl_->require_leases();
+  impl_->ask<wire::DoneT>(make_request(wire::ReleaseLeaseT{}), impl_->options.request_timeout);
+}
+
+MeasuringQueue BoardClient::leases() {
+  impl_->require_leases();
+  return from_wire(
+      impl_->ask<wire::LeaseQueueT>(make_request(wire::GetLeasesT{}), impl_->options.request_timeout));
+}
+
 BenchmarkResult BoardClient::Impl::result_of(wire::BenchmarkFinishedT finished) const {
   try {
     BenchmarkResult result = from_wire(std::move(finished));
@@ -252,9 +298,12 @@ BenchmarkResult BoardClient::benchmark(std::uint32_t handle, const BenchmarkOpti
                                          std::to_string(options.repeat) + " samples, only of " +
                                          std::to_string(kMost) +
                                          " at most; put the one there that came with this gantry");
+  impl_->beside = {};
   auto finished = impl_->ask<wire::BenchmarkFinishedT>(
       make_request(to_wire(handle, options)), impl_->long_timeout(options.deadline), {}, nullptr, progress);
   BenchmarkResult result = impl_->result_of(std::move(finished));
+  result.waited = std::chrono::milliseconds(impl_->beside.waited_ms);
+  result.others = from_wire(std::move(impl_->beside));
   result.board = board_info();
   return result;
 }

@@ -64,7 +64,22 @@ class BoardClient {
   RunTime run(std::uint32_t handle, std::chrono::milliseconds deadline = {});
   /// Output of the last run.
   Tensor get_output(std::uint32_t handle, std::int32_t index);
-  /// Times the module on the board with the inputs that were set.
+  /// Whether its gantry-device knows leases. Where it does not, the four calls below throw kRequest, and
+  /// others may measure at the same time.
+  bool has_leases() const;
+  /// Waits until this session may measure alone, it and those that join_lease(). Again, while it holds the
+  /// lease: gives way, if it is to, and waits for its next turn. Ends with the connection. Throws kRetry
+  /// where `longest_wait` is over.
+  Lease take_lease(const LeaseOptions& options, const LeaseProgress& progress = {});
+  /// From now on this session's benchmarks run under that lease, and wait for it where it was lost. Throws
+  /// kRetry where there is no such lease any more.
+  void join_lease(std::uint64_t token, LeaseProgress progress = {});
+  void release_lease();
+  /// Who measures on the board, and who waits to.
+  MeasuringQueue leases();
+
+  /// Times the module on the board with the inputs that were set. A session without a lease waits for others
+  /// half of its deadline at most.
   BenchmarkResult benchmark(std::uint32_t handle, const BenchmarkOptions& options,
                             const BenchmarkProgress& progress = {});
 

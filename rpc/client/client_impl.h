@@ -34,6 +34,9 @@ struct BoardClient::Impl {
   std::map<std::uint32_t, std::vector<TensorDescription>> outputs;  ///< of each loaded module
   std::optional<std::uint32_t>
       discarded_id;  ///< whose data frames belong to an answer that nobody here knows
+  LeaseProgress lease_progress;  ///< of a request that waits for its turn
+  wire::MeasuredBesideT beside;  ///< the last benchmark
+  Watchdog* watchdog = nullptr;  ///< of the call that is under way
   bool dead = false;
 
   /// "board pi (192.168.1.20:7453)"; the label alone where there is no address.
@@ -60,6 +63,8 @@ struct BoardClient::Impl {
   template <typename Answer>
   Answer ask(wire::RequestT request, std::chrono::milliseconds timeout, std::span<const std::byte> data = {},
              OutputData* answer_data = nullptr, BenchmarkProgress progress = {});
+  void require_leases() const;
+  void hear_progress(wire::ResponseT& response, const BenchmarkProgress& progress);
   std::chrono::milliseconds long_timeout(std::chrono::milliseconds deadline) const;
   LoadedModule loaded(wire::ModuleLoadedT answer);
   BenchmarkResult result_of(wire::BenchmarkFinishedT finished) const;

@@ -4,6 +4,7 @@
 #include <asio/use_awaitable.hpp>
 
 #include "rpc/client/client_impl.h"
+#include "rpc/client/convert.h"
 #include "rpc/visible_text.h"
 
 namespace gantry::rpc {
@@ -60,7 +61,12 @@ wire::ResponseT BoardClient::Impl::finish(asio::awaitable<wire::ResponseT> task)
 
 wire::ResponseT BoardClient::Impl::call(asio::awaitable<wire::ResponseT> task, milliseconds timeout) {
   if (dead) throw broken("the connection was lost earlier; connect again");
-  Watchdog watchdog(io.get_executor(), timeout, [this] { channel->close(); });
+  Watchdog call_watchdog(io.get_executor(), timeout, [this] { channel->close(); });
+  struct Watched {
+    Watchdog*& current;
+    ~Watched() { current = nullptr; }
+  } watched{watchdog};
+  watchdog = &call_watchdog;
   try {
     return finish(std::move(task));
   } catch (const Error& error) {
@@ -68,7 +74,7 @@ wire::ResponseT BoardClient::Impl::call(asio::awaitable<wire::ResponseT> task, m
     throw Error(error.kind(), named() + ": " + error.what(), error.unsupported());
   } catch (const std::exception& error) {
     dead = true;
-    if (watchdog.expired())
+    if (call_watchdog.expired())
       throw broken("no answer within " + std::to_string(timeout.count() / 1000) +
                    " s; check the board and the network");
     throw broken(std::string("the connection broke: ") + error.what());
@@ -119,6 +125,7 @@ asio::awaitable<void> BoardClient::Impl::greet() {
   wire::HelloT hello;
   hello.version_min = hello.version_max = kProtocolVersion;
   hello.client = options.client_name;
+  hello.features = kFeatureLeases;
   const wire::ResponseT answer = co_await exchange(make_request(std::move(hello)));
   const wire::WelcomeT* welcome = answer.body.AsWelcome();
   if (!welcome) throw Error(ErrorKind::kBug, "the board's first answer is not a welcome");
@@ -128,6 +135,16 @@ asio::awaitable<void> BoardClient::Impl::greet() {
                     " of the protocol, which this gantry did not offer; use the same version of "
                     "gantry and gantry-device");
   board_features = welcome->features;
+}
+
+void BoardClient::Impl::hear_progress(wire::ResponseT& response, const BenchmarkProgress& progress) {
+  if (const auto* event = response.body.AsBenchmarkProgress(); event && progress)
+    progress(event->done, event->total);
+  if (auto* queue = response.body.AsLeaseQueue()) {
+    if (watchdog) watchdog->restart();
+    if (lease_progress) lease_progress(from_wire(std::move(*queue)));
+  }
+  if (auto* told = response.body.AsMeasuredBeside()) beside = std::move(*told);
 }
 
 asio::awaitable<void> BoardClient::Impl::receive_data(std::uint32_t id, std::uint64_t size,
@@ -166,8 +183,7 @@ asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, Ou
     }
     if (header->id != id) throw Error(ErrorKind::kBug, "the board answered another request");
     if (header->type == FrameType::kProgress) {
-      if (const auto* event = response.body.AsBenchmarkProgress(); event && progress)
-        progress(event->done, event->total);
+      hear_progress(response, progress);
       continue;
     }
     const std::uint64_t size = following_bytes(response);

@@ -49,6 +49,11 @@ void check_amounts(std::span<const double> figures, std::string_view what) {
     refuse_readings(std::string(what) + " is negative or no number");
 }
 
+/// Of a board's word; what is longer than some 34 years is not.
+std::chrono::milliseconds to_time(std::uint64_t ms) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(ms, std::uint64_t{1} << 40)));
+}
+
 CpuState from_wire(std::unique_ptr<wire::CpuStateT>& state) {
   CpuState result;
   if (!state) return result;
@@ -271,6 +276,40 @@ wire::BenchmarkT to_wire(std::uint32_t handle, const BenchmarkOptions& options) 
 
 std::uint32_t to_deadline(std::chrono::milliseconds deadline) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(deadline.count(), 0, UINT32_MAX));
+}
+
+MeasuringQueue from_wire(wire::LeaseQueueT&& queue) {
+  const auto entry = [](const wire::LeaseEntryT& row) {
+    LeaseEntry result{shown_text(row.key), shown_text(row.address), shown_text(row.purpose)};
+    result.priority = static_cast<LeasePriority>(std::min(row.priority, kMaxLeasePriority));
+    result.since = to_time(row.since_ms);
+    return result;
+  };
+  MeasuringQueue result;
+  if (queue.holder) result.holder = entry(*queue.holder);
+  result.measuring = queue.measuring;
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  result.turn_left = std::chrono::milliseconds(std::clamp(queue.turn_left_ms, -kMost, kMost));
+  result.turn = to_time(queue.turn_ms);
+  for (const auto& row : queue.waiting) result.waiting.push_back(entry(*row));
+  result.waiting_count = queue.waiting_count;
+  result.position = queue.position;
+  result.sessions = queue.sessions;
+  return result;
+}
+
+std::vector<OtherWork> from_wire(wire::MeasuredBesideT&& beside) {
+  std::vector<OtherWork> result;
+  for (const auto& row : beside.others) {
+    const double times[] = {row->run_ms, row->load_ms, row->transfer_ms};
+    check_amounts(times, "what others did beside it");
+    result.push_back({shown_text(row->key),
+                      shown_text(row->address),
+                      {row->runs, row->run_ms},
+                      {row->loads, row->load_ms},
+                      {row->transfers, row->transfer_ms}});
+  }
+  return result;
 }
 
 }  // namespace gantry::rpc

@@ -11,6 +11,9 @@ BoardInfo from_wire(wire::BoardDescriptionT&& board);
 LoadedModule from_wire(wire::ModuleLoadedT&& module);
 /// Throws Error(kBug) on figures that no board measures: negative times, infinite readings.
 BenchmarkResult from_wire(wire::BenchmarkFinishedT&& result);
+MeasuringQueue from_wire(wire::LeaseQueueT&& queue);
+/// Throws Error(kBug) on negative times and the like.
+std::vector<OtherWork> from_wire(wire::MeasuredBesideT&& beside);
 wire::BenchmarkT to_wire(std::uint32_t handle, const BenchmarkOptions& options);
 std::uint32_t to_deadline(std::chrono::milliseconds deadline);
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "rpc/protocol/lease_priority.h"
 #include "rpc/security/key.h"
 
 namespace gantry::rpc {
@@ -122,6 +123,47 @@ struct BenchmarkOptions {
   std::uint32_t streams = 0;
   double duration_ms = 0;
 };
+/// What a lease is asked for.
+struct LeaseOptions {
+  LeasePriority priority = LeasePriority::kNormal;
+  std::string purpose;                        ///< for others who wait; what is longer than 160 bytes is cut
+  std::chrono::milliseconds longest_wait{0};  ///< zero: for ever
+};
+struct Lease {
+  std::uint64_t token = 0;              ///< for join_lease() of the same user's other sessions
+  std::chrono::milliseconds turn{0};    ///< after it the holder gives way to others that wait
+  std::chrono::milliseconds waited{0};  ///< for others
+};
+/// Somebody who measures on a board or waits to; texts are theirs.
+struct LeaseEntry {
+  std::string key;      ///< identity of its key; "": a board without keys
+  std::string address;  ///< of its machine
+  std::string purpose;
+  LeasePriority priority = LeasePriority::kNormal;
+  std::chrono::milliseconds since{0};  ///< it has measured, or waited
+};
+struct MeasuringQueue {
+  std::optional<LeaseEntry> holder;
+  bool measuring = false;                  ///< at this moment, not only between two measurements
+  std::chrono::milliseconds turn_left{0};  ///< of the holder; negative: it is to give way
+  std::chrono::milliseconds turn{0};
+  std::vector<LeaseEntry> waiting;  ///< the next one first; of many not all
+  std::uint32_t waiting_count = 0;
+  std::uint32_t position = 0;  ///< of the session that asks, from 1 on; 0: it does not wait
+  std::uint32_t sessions = 0;  ///< of its key, itself among them; on a board without keys of everybody
+};
+using LeaseProgress = std::function<void(const MeasuringQueue&)>;
+
+/// What another session did on the board while a benchmark ran.
+struct OtherWork {
+  std::string key, address;
+  struct Amount {
+    std::uint64_t count = 0;
+    double ms = 0;  ///< of the benchmark's time
+  };
+  Amount runs, loads, transfers;  ///< of modules; their loading; data and segments
+};
+
 using BenchmarkProgress = std::function<void(std::uint32_t samples_done, std::uint32_t samples_total)>;
 
 struct BenchmarkStatistics {
@@ -232,6 +274,8 @@ struct BenchmarkResult {
   /// For people, a line each: where figures of the readings come from ("energy: RAPL package-0"), and what
   /// held the clock back at some time ("throttled: Raspberry Pi: under-voltage").
   std::vector<std::string> probe_notes;
+  std::chrono::milliseconds waited{0};  ///< for others who measured, before it began
+  std::vector<OtherWork> others;        ///< beside it; always empty from boards before 0.2
   BoardInfo board;
 };
 

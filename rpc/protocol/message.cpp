@@ -90,6 +90,14 @@ void check_unpacked(const wire::Response& response, std::size_t most) {
     bytes.add_rows(finished->kernels(), [&](const wire::KernelTiming& row) {
       bytes.add({row.name(), row.origin(), row.symbol(), row.op()});
     });
+  } else if (const auto* queue = response.body_as_LeaseQueue()) {
+    bytes.add_rows(queue->waiting(), [&](const wire::LeaseEntry& row) {
+      bytes.add({row.key(), row.address(), row.purpose()});
+    });
+  } else if (const auto* beside = response.body_as_MeasuredBeside()) {
+    bytes.add_rows(beside->others(), [&](const wire::OtherWork& row) {
+      bytes.add({row.key(), row.address()});
+    });
   }
 }
 
@@ -161,6 +169,11 @@ void check(const wire::BenchmarkT& benchmark) {
     refuse("a benchmark may run at most " + std::to_string(kMaxStreams) + " streams");
 }
 
+void check(const wire::TakeLeaseT& lease) {
+  if (lease.priority > kMaxLeasePriority) refuse("a lease's priority must lie between 0 and 2");
+  if (lease.purpose.size() > kMaxPurpose) refuse("what a lease is for must be said in 160 bytes");
+}
+
 bool is_consistent(const wire::OutputT& output) {
   try {
     return output.shape.size() <= kMaxTensorRank &&
@@ -184,6 +197,8 @@ void check_meaning(const wire::RequestT& request) {
       return check(*request.body.AsSetInput());
     case wire::RequestBody::Benchmark:
       return check(*request.body.AsBenchmark());
+    case wire::RequestBody::TakeLease:
+      return check(*request.body.AsTakeLease());
     default:
       return;
   }
@@ -212,6 +227,10 @@ wire::ResponseT decode_response(std::span<const std::uint8_t> payload) {
   if (const auto* finished = response.body.AsBenchmarkFinished();
       finished && finished->byte_size > kMaxResultBytes)
     throw Error(ErrorKind::kBug, "a benchmark's result is longer than the protocol allows");
+  const auto* queue = response.body.AsLeaseQueue();
+  const auto* beside = response.body.AsMeasuredBeside();
+  if ((queue && queue->waiting.size() > kMaxLeaseRows) || (beside && beside->others.size() > kMaxLeaseRows))
+    throw Error(ErrorKind::kBug, "a list of sessions is longer than the protocol allows");
   return response;
 }
 

@@ -28,6 +28,13 @@ inline constexpr std::uint32_t kMaxStreams = 1024;
 inline constexpr std::uint64_t kMaxResultBytes = std::uint64_t{64} << 20;
 /// Bit of Welcome.features: the board can send such results.
 inline constexpr std::uint64_t kFeatureLongResults = 1;
+/// Bit of Hello.features and Welcome.features: this side knows leases.
+inline constexpr std::uint64_t kFeatureLeases = 2;
+/// The longest text of what a lease is for, of an address, and the rows of a list of those who wait or work.
+inline constexpr std::size_t kMaxPurpose = 160;
+inline constexpr std::size_t kMaxAddressText = 64;
+inline constexpr std::size_t kMaxLeaseRows = 64;
+inline constexpr std::uint8_t kMaxLeasePriority = 2;
 
 /// A frame (header and payload) that carries the message.
 Bytes encode_request(std::uint32_t id, const wire::RequestT& request);

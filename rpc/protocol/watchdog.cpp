@@ -8,13 +8,22 @@ namespace gantry::rpc {
 Watchdog::Watchdog(const asio::any_io_executor& executor, std::chrono::milliseconds duration,
                    std::function<void()> on_expiry)
     : state_(std::make_shared<State>()), timer_(executor) {
-  if (duration.count() <= 0) return;
-  timer_.expires_after(duration);
-  timer_.async_wait([state = state_, on_expiry = std::move(on_expiry)](const std::error_code& error) {
+  state_->duration = duration;
+  state_->on_expiry = std::move(on_expiry);
+  if (duration.count() > 0) arm();
+}
+
+void Watchdog::arm() {
+  timer_.expires_after(state_->duration);  // which cancels the wait before
+  timer_.async_wait([state = state_](const std::error_code& error) {
     if (error || !state->armed) return;
     state->expired = true;
-    on_expiry();
+    state->on_expiry();
   });
+}
+
+void Watchdog::restart() {
+  if (state_->duration.count() > 0 && state_->armed && !state_->expired) arm();
 }
 
 void Watchdog::disarm() {

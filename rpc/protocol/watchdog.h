@@ -22,13 +22,18 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   void disarm();
+  /// The whole duration once more from now on, unless it has expired or never does.
+  void restart();
   bool expired() const { return state_->expired; }
 
  private:
   struct State {
     bool expired = false;
     bool armed = true;
+    std::chrono::milliseconds duration{0};
+    std::function<void()> on_expiry;
   };
+  void arm();
   std::shared_ptr<State> state_;
   asio::steady_timer timer_;
 };

@@ -26,6 +26,11 @@ bool ServerKeys::hold(KeySerial serial) const {
                      [serial](const Entry& entry) { return entry.serial == serial; });
 }
 
+std::string ServerKeys::identity_of(KeySerial serial) const {
+  const auto entry = std::ranges::find(entries_, serial, &Entry::serial);
+  return entry == entries_.end() ? "" : entry->key.identity;
+}
+
 bool ServerKeys::look_up(std::string_view identity, std::span<std::uint8_t, kSecretBytes> secret) {
   offer_ = {std::string(identity), 0};
   if (RAND_bytes(secret.data(), static_cast<int>(secret.size())) != 1) return false;

@@ -33,6 +33,8 @@ class ServerKeys {
   const std::vector<Entry>& entries() const { return entries_; }
   void set(std::vector<Entry> entries) { entries_ = std::move(entries); }
   bool hold(KeySerial serial) const;
+  /// Of the key with that serial; "": there is none.
+  std::string identity_of(KeySerial serial) const;
   /// Sets the secret of this identity or, where there is none, random bytes that no peer has: the handshake
   /// then fails as with a wrong key. Takes as long for either. False if there is no randomness.
   bool look_up(std::string_view identity, std::span<std::uint8_t, kSecretBytes> secret);

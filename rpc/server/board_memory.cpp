@@ -19,10 +19,12 @@ BoardMemory::~BoardMemory() {
 
 std::optional<int> BoardMemory::take_slot() {
   for (int i = 0; i < kSlots; ++i) {
-    if (slots_[i].taken) continue;
-    slots_[i].bytes = 0;
-    slots_[i].taken = true;
-    return i;
+    const int slot = i < kSlotsInTurn ? (next_ + i) % kSlotsInTurn : i;
+    if (slots_[slot].taken) continue;
+    slots_[slot].bytes = 0;
+    slots_[slot].taken = true;
+    next_ = (slot + 1) % kSlotsInTurn;
+    return slot;
   }
   return std::nullopt;
 }

@@ -14,6 +14,8 @@ namespace gantry::rpc {
 class BoardMemory {
  public:
   static constexpr int kSlots = 2048;
+  /// So many are given out in turn, the others only where these are taken.
+  static constexpr int kSlotsInTurn = 64;
 
   /// Throws Error(kBoard) if the system refuses the page.
   explicit BoardMemory(std::uint64_t capacity);
@@ -21,7 +23,8 @@ class BoardMemory {
   BoardMemory(const BoardMemory&) = delete;
   BoardMemory& operator=(const BoardMemory&) = delete;
 
-  /// For the parent: a free slot, none where there are too many processes.
+  /// For the parent: a free slot, none where there are too many processes. Not the one that was freed last,
+  /// so that what another page says of its session (BoardActivity) stays for a while.
   std::optional<int> take_slot();
   void free_slot(int slot);
 
@@ -40,6 +43,7 @@ class BoardMemory {
   };
   std::uint64_t capacity_;
   Slot* slots_;
+  int next_ = 0;
 };
 
 }  // namespace gantry::rpc

@@ -49,8 +49,9 @@ struct ServeArguments {
   std::string cache;
   std::uint64_t cache_size = std::uint64_t{4} << 30;
   std::uint64_t session_memory = 0;
-  double deadline_s = 600, idle_s = 3600, stall_s = 60, handshake_s = 5, grace_s = 5;
-  std::uint32_t max_sessions = 8;
+  double deadline_s = 600, idle_s = 3600, stall_s = 60, handshake_s = 5, grace_s = 5, turn_s = 60;
+  std::uint32_t max_sessions = 32;
+  std::vector<std::string> urgent_keys;
   std::string log_level = "info";
   bool quiet = false;
   bool announce = false;
@@ -92,6 +93,8 @@ int run_serve(const ServeArguments& arguments) {
   options.stall_timeout = ms(arguments.stall_s);
   options.handshake_timeout = ms(arguments.handshake_s);
   options.shutdown_grace = ms(arguments.grace_s);
+  options.lease.turn = ms(arguments.turn_s);
+  options.urgent_keys = arguments.urgent_keys;
   options.log_level = log_level_of(arguments);
   if (arguments.announce) options.announce = arguments.announced_name;
   return serve(options);
@@ -166,6 +169,15 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
       ->check(seconds)
       ->type_name("SECONDS")
       ->capture_default_str();
+  command.add_option("--turn", a.turn_s, "Who measures gives way to others that wait after this")
+      ->check(seconds)
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command
+      .add_option("--urgent", a.urgent_keys,
+                  "Identity of a key that may measure with --priority urgent; as often as needed")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
   command.add_option("--idle-timeout", a.idle_s, "A session without requests ends after this")
       ->check(seconds)
       ->type_name("SECONDS")

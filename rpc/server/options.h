@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rpc/server/lease_queue.h"
 #include "rpc/server/log.h"
 
 namespace gantry::rpc {
@@ -19,7 +20,7 @@ struct ServeOptions {
   std::string user;             ///< to become after the port is bound and the keys are read; empty: none
   std::filesystem::path cache;  ///< empty: default_cache_directory()
   std::uint64_t cache_bytes = std::uint64_t{4} << 30;
-  std::uint32_t max_sessions = 8;
+  std::uint32_t max_sessions = 32;                    ///< who waits to measure has one too
   std::uint32_t max_handshakes = 32;                  ///< processes of peers that have not authenticated yet
   std::uint32_t max_handshakes_of_one_address = 8;    ///< of them
   std::uint32_t max_waiting_peers = 256;              ///< connections that have no process yet
@@ -30,6 +31,8 @@ struct ServeOptions {
   std::chrono::milliseconds stall_timeout{60'000};    ///< a peer that stands still within a message; 0: never
   std::chrono::milliseconds handshake_timeout{5'000};  ///< from connect to the first exchange
   std::chrono::milliseconds shutdown_grace{5'000};     ///< for running requests, after SIGTERM
+  LeaseTerms lease;                                    ///< its longest_measurement follows from `deadline`
+  std::vector<std::string> urgent_keys;                ///< identities of keys that may measure urgently
   std::optional<std::string> announce;                 ///< on the network by this name; empty: the machine's
   int program = -1;                                    ///< of executors: see ExecutorSetup
   LogLevel log_level = LogLevel::kInfo;                ///< the least grave events that are reported

@@ -50,6 +50,14 @@ ParentProcess::ParentProcess(const ServeOptions& options, UniqueFd listener, std
       keys_(std::move(keys)),
       tls_(keys_ ? make_server_context(keys_->keys()) : nullptr),
       memory_(data_memory(options)),
+      leases_(
+          lease_terms(), options.urgent_keys,
+          [this](LeaseDesk::SessionId child, std::span<const std::byte> message) {
+            send_to(static_cast<pid_t>(child), message);
+          },
+          [this](LeaseDesk::SessionId child, const std::string& event) {
+            report_lease(static_cast<pid_t>(child), event);
+          }),
       waiting_({options.max_waiting_peers, options.max_waiting_of_one_address}),
       places_({options.max_handshakes, options.max_handshakes_of_one_address},
               options.handshake_timeout / kTurns),
@@ -89,6 +97,7 @@ int ParentProcess::next_timeout() const {
   }
   if (accept_after_ > now) next = std::min(next, accept_after_);
   if (announcement_) next = std::min(next, announcement_->start_at().value_or(next));
+  next = std::min(next, leases_.next_change(now).value_or(next));
   if (force_at_ && !kill_at_) next = std::min(next, *force_at_);
   if (kill_at_ && *kill_at_ > now) next = std::min(next, *kill_at_);
   const auto wait = std::chrono::duration_cast<milliseconds>(next - now).count() + 1;
@@ -170,6 +179,13 @@ void ParentProcess::expire() {
   const bool in_use =
       std::any_of(children_.begin(), children_.end(), [](const Child& child) { return child.key != 0; });
   if (in_use && keys_checked_ + kKeyCheckInterval <= now) check_keys();
+  leases_.advance(now);
+  for (const LeaseDesk::SessionId hanging : leases_.overdue(now))
+    for (Child& child : children_)
+      if (child.id == hanging && !child.kill_at) {
+        child.log.warning("measures for longer than --deadline allows");
+        child.kill_at = now;
+      }
   for (Child& child : children_) {
     const bool late =
         (!child.admitted && child.handshake_deadline <= now) || (child.kill_at && *child.kill_at <= now);
@@ -222,11 +238,14 @@ void ParentProcess::force_shutdown() {
 
 /// A session that did not end by itself or by our SIGKILL has a bug: its peer only sees that it is gone.
 void ParentProcess::reap() {
-  std::erase_if(children_, [this](Child& child) {
+  std::vector<pid_t> gone;
+  std::erase_if(children_, [&](Child& child) {
     const std::optional<int> ended = child.process.wait_if_ended();
     if (!ended && child.process.running()) return false;
     places_.ended(child.id);
+    if (child.memory_slot) activity_.close(*child.memory_slot);
     if (child.memory_slot) memory_.free_slot(*child.memory_slot);
+    gone.push_back(child.id);
     if (!ended) return true;
     const int status = *ended;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
@@ -238,9 +257,48 @@ void ParentProcess::reap() {
       child.log.error("a session failed with exit code " + std::to_string(WEXITSTATUS(status)));
     return true;
   });
+  // Its executor died with it: the next one may measure.
+  for (const pid_t child : gone) leases_.leave(child, Clock::now());
+}
+
+LeaseTerms ParentProcess::lease_terms() const {
+  constexpr milliseconds kSlack{30'000};
+  LeaseTerms terms = options_.lease;
+  terms.longest_measurement = options_.deadline + kSlack;
+  return terms;
+}
+
+void ParentProcess::send_to(pid_t id, std::span<const std::byte> message) {
+  for (Child& child : children_) {
+    if (child.id != id || !child.control) continue;
+    const ssize_t sent =
+        ::send(child.control.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent != static_cast<ssize_t>(message.size())) child.control.reset();  // it does not read: it ends
+  }
+}
+
+/// The one whose lease it was may have ended with it.
+void ParentProcess::report_lease(pid_t id, const std::string& event) {
+  const std::string text = "lease of session " + std::to_string(id) + ": " + event;
+  for (Child& child : children_)
+    if (child.id == id) return child.log.info(text);
+  log_.info(text);
+}
+
+void ParentProcess::answer_lease(Child& child) {
+  LeaseQuestion question;
+  const ssize_t size = ::recv(child.control.get(), &question, sizeof question, MSG_DONTWAIT);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const auto sessions = std::count_if(children_.begin(), children_.end(), [&](const Child& other) {
+    return other.admitted && other.control && other.party.key == child.party.key;
+  });
+  if (size != sizeof question ||
+      !leases_.answer(child.id, child.party, static_cast<std::size_t>(sessions), question, Clock::now()))
+    child.control.reset();  // it ends; SIGCHLD follows
 }
 
 void ParentProcess::answer_child(Child& child) {
+  if (child.admitted) return answer_lease(child);
   AskAdmission question;
   const ssize_t size = ::recv(child.control.get(), &question, sizeof question, MSG_DONTWAIT);
   if (size != sizeof question || std::exchange(child.has_asked, true)) {
@@ -251,6 +309,9 @@ void ParentProcess::answer_child(Child& child) {
   const char answer = answer_to(question);
   child.admitted = answer == kAdmitted;
   child.key = child.admitted ? question.key : 0;
+  child.party.key = keys_ ? keys_->keys()->identity_of(question.key) : "";
+  child.party.address = child.log.peer().substr(0, child.log.peer().rfind(':'));
+  child.log.set_key(child.party.key.empty() ? "-" : child.party.key);
   (void)::send(child.control.get(), &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -335,7 +396,8 @@ void ParentProcess::be_session(UniqueFd connection, UniqueFd control, std::optio
   waiting_.peers().clear();
   children_.clear();
   keys_.reset();  // but for those of `tls_`, which the handshake needs
-  const SessionShare share{memory_slot ? MemoryShare{&memory_, *memory_slot} : MemoryShare{}, &verified_};
+  const SessionShare share{memory_slot ? MemoryShare{&memory_, *memory_slot} : MemoryShare{}, &verified_,
+                           &activity_};
   ::_exit(run_session(connection.release(), control.release(), tls_.get(), options_, share));
 }
 

@@ -10,9 +10,11 @@
 #include "rpc/security/tls.h"
 #include "rpc/server/admission.h"
 #include "rpc/server/announcement.h"
+#include "rpc/server/board_activity.h"
 #include "rpc/server/board_memory.h"
 #include "rpc/server/child_process.h"
 #include "rpc/server/key_store.h"
+#include "rpc/server/lease_desk.h"
 #include "rpc/server/options.h"
 #include "rpc/server/report_budget.h"
 #include "rpc/server/verified_segments.h"
@@ -21,7 +23,8 @@
 namespace gantry::rpc {
 
 /// Accepts, looks at one byte, forks. It parses nothing that a peer sent, so that nothing a peer sends can
-/// hurt it, and it has one thread, so that a fork of it is whole.
+/// hurt it; what its own sessions tell it are messages of fixed size. It has one thread, so that a fork of it
+/// is whole.
 class ParentProcess {
  public:
   using Clock = std::chrono::steady_clock;
@@ -46,6 +49,7 @@ class ParentProcess {
     bool has_asked = false;
     bool admitted = false;
     KeySerial key = 0;                              ///< of an admitted one, where keys are needed
+    LeaseParty party = {};                          ///< of an admitted one
     std::optional<Clock::time_point> kill_at = {};  ///< set once it was told to end
     bool killed = false;                            ///< it ends; SIGCHLD follows
   };
@@ -65,6 +69,10 @@ class ParentProcess {
   void turn_away(WaitingPeer& peer);
   [[noreturn]] void be_session(UniqueFd connection, UniqueFd control, std::optional<int> memory_slot);
   void answer_child(Child& child);
+  void answer_lease(Child& child);
+  void send_to(pid_t child, std::span<const std::byte> message);
+  void report_lease(pid_t child, const std::string& event);
+  LeaseTerms lease_terms() const;
   char answer_to(const AskAdmission& question);
   void check_keys();
   void read_keys_again();
@@ -77,6 +85,8 @@ class ParentProcess {
   int signals_ = -1;
   BoardMemory memory_;
   VerifiedSegments verified_;
+  BoardActivity activity_;
+  LeaseDesk leases_;
   WaitingPeers waiting_;
   HandshakePlaces places_;
   std::vector<Child> children_;  // oldest first

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
@@ -20,6 +21,7 @@
 #include "rpc/server/board_info.h"
 #include "rpc/server/executor_process.h"
 #include "rpc/server/fault_diagnosis.h"
+#include "rpc/server/session_lease.h"
 #include "rpc/server/session_segments.h"
 #include "rpc/server/shared_memory.h"
 
@@ -35,6 +37,25 @@ constexpr char kShuttingDown[] = "its server is shutting down; connect again whe
 
 std::uint32_t to_milliseconds(milliseconds time) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(time.count(), 0, UINT32_MAX));
+}
+
+/// "192.168.1.5" of "192.168.1.5:40122".
+std::string address_without_port(const std::string& peer) {
+  return peer.substr(0, peer.rfind(':'));
+}
+
+std::unique_ptr<wire::OtherWorkT> to_wire(const OtherActivity& other) {
+  auto row = std::make_unique<wire::OtherWorkT>();
+  const auto amount = [&](Activity kind) { return other.amounts[static_cast<std::size_t>(kind)]; };
+  row->key = other.key;
+  row->address = other.address;
+  row->runs = amount(Activity::kRun).count;
+  row->run_ms = amount(Activity::kRun).ms;
+  row->loads = amount(Activity::kLoad).count;
+  row->load_ms = amount(Activity::kLoad).ms;
+  row->transfers = amount(Activity::kTransfer).count;
+  row->transfer_ms = amount(Activity::kTransfer).ms;
+  return row;
 }
 
 /// A request for the executor, complete with its data.
@@ -67,7 +88,9 @@ class Session {
         executor_(io.get_executor(), setup_),
         diagnosis_(io.get_executor(), setup_),
         log_(options.log_level, peer_of(connection)),
-        segments_(options, share.verified, log_) {
+        segments_(options, share.verified, log_),
+        lease_(parent_),
+        share_(share) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &length);
@@ -90,6 +113,13 @@ class Session {
   asio::awaitable<void> execute(Work work);
   Attachments attachments_of(Work& work);
   asio::awaitable<void> execute_and_answer(Work& work);
+  asio::awaitable<void> measure_and_answer(Work& work);
+  asio::awaitable<void> ask_executor(Work& work);
+  asio::awaitable<bool> serve_lease(const Work& work);
+  asio::awaitable<void> tell_queue(std::uint32_t id, const LeaseListing& listing);
+  asio::awaitable<void> tell_beside(std::uint32_t id, milliseconds waited);
+  asio::awaitable<void> progress(std::uint32_t id, const wire::ResponseT& response);
+  BoardActivity* activity() const { return share_.memory.board ? share_.activity : nullptr; }
   asio::awaitable<std::string> run_again(const Work& work, milliseconds most);
   asio::awaitable<void> look_into(const Work& work, const Attachments& attachments,
                                   const wire::ResponseT& response, Finish finish);
@@ -122,6 +152,11 @@ class Session {
   std::optional<wire::BoardDescriptionT> gpus_;  // asked for once a session
   Log log_;
   SessionSegments segments_;
+  SessionLease lease_;
+  SessionShare share_;
+  std::optional<BoardActivity::Mark> before_measuring_;
+  milliseconds last_wait_{0};  // for others who measured
+  bool client_knows_leases_ = false;
   ServerKeys::Offer key_;  ///< that the peer has shown to hold
   std::optional<Clock::time_point> started_;
   std::string end_;  // why it ends; the first reason is the one
@@ -156,6 +191,7 @@ void Session::stop() noexcept {
   executor_.kill();
   diagnosis_.kill();
   memory_.close();
+  lease_.close("the session ends");
   work_ready_.notify_all();
 }
 
@@ -235,9 +271,11 @@ asio::awaitable<bool> Session::open() {
     co_await respond(header->id, *refusal);
     co_return false;
   }
+  client_knows_leases_ = (hello->features & kFeatureLeases) != 0;
+  if (activity()) activity()->open(share_.memory.slot, key_.identity, address_without_port(log_.peer()));
   wire::WelcomeT welcome;
   welcome.version = kProtocolVersion;
-  welcome.features = kFeatureLongResults;
+  welcome.features = kFeatureLongResults | kFeatureLeases;
   welcome.server = "gantry-device";
   started_ = Clock::now();
   channel_->set_stall_timeout(options_.stall_timeout);
@@ -346,9 +384,15 @@ asio::awaitable<void> Session::handle_request(std::uint32_t id, wire::RequestT r
       co_return co_await respond(id, make_response(describe(request.body.AsGetBoardInfo()->gpus)));
     case wire::RequestBody::QuerySegments:
       co_return co_await respond(id, make_response(segments_.states_of(*request.body.AsQuerySegments())));
-    case wire::RequestBody::UploadSegment:
+    case wire::RequestBody::GetLeases: {
+      const LeaseListing listing = co_await lease_.state();
+      co_return co_await respond(id, make_response(to_wire(listing)));
+    }
+    case wire::RequestBody::UploadSegment: {
+      const Doing doing(activity(), share_.memory.slot, Activity::kTransfer);
       co_await segments_.receive(*channel_, id, *request.body.AsUploadSegment(),
                                  [this] { last_activity_ = Clock::now(); });
+    }
       co_return co_await respond(id, make_response(wire::DoneT{}));
     case wire::RequestBody::Hello:
       throw Error(ErrorKind::kRequest, "this session has begun already: it takes no second hello");
@@ -358,6 +402,9 @@ asio::awaitable<void> Session::handle_request(std::uint32_t id, wire::RequestT r
     case wire::RequestBody::Run:
     case wire::RequestBody::GetOutput:
     case wire::RequestBody::Benchmark:
+    case wire::RequestBody::TakeLease:
+    case wire::RequestBody::JoinLease:
+    case wire::RequestBody::ReleaseLease:
       co_return co_await enqueue(id, std::move(request), std::move(frame));
     case wire::RequestBody::NONE:
       break;  // decode_request lets none through
@@ -445,7 +492,7 @@ Attachments Session::attachments_of(Work& work) {
 asio::awaitable<void> Session::execute(Work work) {
   std::optional<wire::ResponseT> failure;
   try {
-    co_await execute_and_answer(work);
+    if (!co_await serve_lease(work)) co_await execute_and_answer(work);
   } catch (const Error& error) {
     if (stopped_) co_return;
     if (channel_->closed()) throw;  // nobody is there to be answered
@@ -466,9 +513,81 @@ asio::awaitable<void> Session::execute_and_answer(Work& work) {
   if (!load && !executor_.running())
     throw Error(ErrorKind::kRequest, "no module is loaded in this session (any more): load it first");
   memory_.check_kept(work.request);
+  if (work.request.body.AsBenchmark()) co_return co_await measure_and_answer(work);
+  const Activity what = load                        ? Activity::kLoad
+                        : work.request.body.AsRun() ? Activity::kRun
+                                                    : Activity::kTransfer;
+  const Doing doing(activity(), share_.memory.slot, what);
   if (load) executor_.require_handle();
   if (load && is_on_gpu(*load) && setup_.gpus.empty())
     setup_.gpus = encode_response(0, make_response(describe(true)));
+  co_await ask_executor(work);
+}
+
+/// Waits for its turn to measure, and says what was done beside it.
+asio::awaitable<void> Session::measure_and_answer(Work& work) {
+  // A session that has chosen no lease has one for the while, of a client that may know nothing of leases:
+  // that waits for its own deadline, of which measuring gets the rest.
+  const milliseconds waited = co_await lease_.begin(
+      work.deadline / 2, [&](const LeaseListing& listing) { return tell_queue(work.id, listing); });
+  const Measuring measuring(lease_);
+  if (stopped_) throw Error(ErrorKind::kReconnect, "the session ends");
+  if (!lease_.chosen() && waited > milliseconds(1000)) {
+    work.deadline -= waited;
+    work.request.body.AsBenchmark()->deadline_ms = to_milliseconds(work.deadline);
+    work.frame = encode_request(work.id, work.request);
+  }
+  last_wait_ = waited;
+  if (activity()) before_measuring_ = activity()->mark();
+  co_await ask_executor(work);
+}
+
+asio::awaitable<void> Session::progress(std::uint32_t id, const wire::ResponseT& response) {
+  co_await channel_->write(id, encode_response(id, response, FrameType::kProgress));
+}
+
+asio::awaitable<void> Session::tell_queue(std::uint32_t id, const LeaseListing& listing) {
+  if (client_knows_leases_) co_await progress(id, make_response(to_wire(listing)));
+}
+
+asio::awaitable<void> Session::tell_beside(std::uint32_t id, milliseconds waited) {
+  constexpr milliseconds kWorthTelling{1};
+  if (!client_knows_leases_) co_return;
+  wire::MeasuredBesideT beside;
+  beside.waited_ms = to_milliseconds(waited);
+  if (before_measuring_) {
+    for (const OtherActivity& other : activity()->since(*before_measuring_, share_.memory.slot))
+      if (beside.others.size() < kMaxLeaseRows) beside.others.push_back(to_wire(other));
+  }
+  if (beside.others.empty() && waited < kWorthTelling) co_return;
+  co_await progress(id, make_response(std::move(beside)));
+}
+
+/// What needs no executor. False: the request is another one.
+asio::awaitable<bool> Session::serve_lease(const Work& work) {
+  if (const auto* take = work.request.body.AsTakeLease()) {
+    const LeaseAnswer answer = co_await lease_.take(
+        *take, [&](const LeaseListing& listing) { return tell_queue(work.id, listing); });
+    wire::LeaseTakenT taken;
+    taken.token = answer.token;
+    taken.turn_ms = answer.turn_ms;
+    taken.waited_ms = answer.waited_ms;
+    co_await respond(work.id, make_response(taken));
+    co_return true;
+  }
+  const auto* join = work.request.body.AsJoinLease();
+  if (!join && !work.request.body.AsReleaseLease()) co_return false;
+  if (join)
+    co_await lease_.join(join->token);
+  else
+    lease_.release();
+  co_await respond(work.id, make_response(wire::DoneT{}));
+  co_return true;
+}
+
+/// Hands the request to the executor, and its answer to the client.
+asio::awaitable<void> Session::ask_executor(Work& work) {
+  const wire::LoadModuleT* load = work.load();
   const Attachments attachments = attachments_of(work);
   work.handed_over = true;
   auto reply =
@@ -490,6 +609,7 @@ asio::awaitable<void> Session::execute_and_answer(Work& work) {
   if (size > 0) work.memory.arrived(size);
   const SharedMemory memory(std::move(reply.payload), size);
   if (size > 0) memory.populate(0, size, MADV_POPULATE_READ);
+  if (response.body.AsBenchmarkFinished()) co_await tell_beside(work.id, last_wait_);
   co_await channel_->write(work.id, reply.frame, memory.bytes());
 }
 
@@ -525,14 +645,21 @@ asio::awaitable<void> Session::look_into(const Work& work, const Attachments& at
 }
 
 asio::awaitable<void> Session::watch_parent() {
-  char byte = 0;
+  std::array<std::byte, std::max(sizeof(LeaseListing), sizeof(LeaseAnswer))> message{};
   // Fails, and so ends the session, when the parent is gone.
   while (!stopped_) {
     std::error_code gone;
-    co_await parent_.async_read_some(asio::buffer(&byte, 1), asio::redirect_error(asio::use_awaitable, gone));
-    if (gone) {
+    const std::size_t size = co_await parent_.async_read_some(
+        asio::buffer(message), asio::redirect_error(asio::use_awaitable, gone));
+    const auto byte = static_cast<char>(message[0]);
+    if (gone || size == 0) {
+      lease_.close("its server is gone");
       if (!stopped_) end_because("its server is gone");
       co_return;
+    }
+    if (byte == kLeaseAnswer || byte == kLeaseListing) {
+      lease_.hear(std::span(message).first(size));
+      continue;
     }
     if (byte == kEndNow) {
       co_await farewell(ErrorKind::kReconnect,
@@ -545,6 +672,7 @@ asio::awaitable<void> Session::watch_parent() {
     }
     if (byte != kShutDown) co_return;
     shutting_down_ = true;
+    lease_.close(kShuttingDown);
     work_ready_.notify_all();
   }
 }
@@ -578,6 +706,7 @@ int run_session(int connection, int parent, ssl_ctx_st* tls, const ServeOptions&
     allow_all_descriptors();
     if (share.memory.board) share.memory.board->keep_from_children();
     if (share.verified) share.verified->keep_from_children();
+    if (share.activity) share.activity->keep_from_children();
     asio::io_context io(1);
     Session session(io, connection, parent, tls, options, share);
     asio::co_spawn(io, session.main(), [&](std::exception_ptr) { session.stop(); });

@@ -2,6 +2,7 @@
 #define GANTRY_RPC_SERVER_SESSION_H
 
 #include "rpc/security/tls.h"
+#include "rpc/server/board_activity.h"
 #include "rpc/server/options.h"
 #include "rpc/server/session_memory.h"
 #include "rpc/server/verified_segments.h"
@@ -12,6 +13,7 @@ namespace gantry::rpc {
 struct SessionShare {
   MemoryShare memory;
   VerifiedSegments* verified = nullptr;
+  BoardActivity* activity = nullptr;  ///< in the slot of `memory`
 };
 
 /// Serves one connection in this process until it ends. `connection` and `parent` are owned; `parent` is -1

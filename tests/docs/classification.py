@@ -26,6 +26,7 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^gantry conformance\b', 'runs hundreds of tests, some of which are refused; conformance_test.cpp runs a few'),
     (r'^gantry .*postgresql://', 'needs a PostgreSQL server; run by records/postgres_test.py'),
     (r'^gantry boards discover\b', 'needs Avahi, and a network with boards; run by discover_test.py'),
+    (r'^gantry farm\b|^gantry .*--farm slurm\b', 'needs Slurm; run by slurm_test.py, with one of its own'),
     (r'^gantry .*--device cuda(?!-emulated)', 'needs an NVIDIA GPU'),
     (r'^([A-Z_]+=\S+ )*(perf|gdb)\b', 'needs a tool that not every machine has, and the rights to use it'),
     (r'^(man|systemctl|docker)\b', "needs another program than gantry's"),
@@ -43,7 +44,7 @@ NO_COMMANDS = [
 
 # Options in the text that belong to other programs: cmake, dpkg, pip, compilers, shells, the GPU bundle's `run`.
 OPTIONS_OF_OTHERS = {'--only', '--preset', '--build', '--install', '--prefix', '--strip', '--target-dir', '--component',
-                     '--libs', '--static', '--add-architecture', '--settings', '--peers'}
+                     '--libs', '--static', '--nice', '--conf', '--add-architecture', '--settings', '--peers'}
 
 # Networks that take long to write, by smaller ones of the same kind.
 SMALLER = {'bert_base': 'bert_tiny', 'vgg16': 'squeezenet1_1', 'resnet101': 'resnet18', 'resnet50': 'resnet18'}

@@ -42,7 +42,21 @@ std::vector<Bytes> valid_payloads() {
   finished.readings[0]->clock_mhz = {1500, 1800};
   finished.reading_cpus = {0, 1};
   finished.probe_notes = {"energy: RAPL package-0"};
-  std::vector<Bytes> payloads = {encode_request(1, make_request(std::move(hello))),
+  wire::TakeLeaseT lease;
+  lease.purpose = "bench resnet18.onnx";
+  lease.longest_wait_ms = 1000;
+  wire::LeaseQueueT queue;
+  queue.holder = std::make_unique<wire::LeaseEntryT>();
+  queue.holder->key = "alice";
+  queue.waiting.push_back(std::make_unique<wire::LeaseEntryT>());
+  queue.waiting[0]->purpose = "tune";
+  wire::MeasuredBesideT beside;
+  beside.others.push_back(std::make_unique<wire::OtherWorkT>());
+  beside.others[0]->address = "10.0.0.1";
+  std::vector<Bytes> payloads = {encode_request(1, make_request(std::move(lease))),
+                                 encode_response(1, make_response(std::move(queue))),
+                                 encode_response(1, make_response(std::move(beside))),
+                                 encode_request(1, make_request(std::move(hello))),
                                  encode_request(1, make_request(std::move(query))),
                                  encode_request(1, make_request(std::move(load))),
                                  encode_request(1, make_request(std::move(input))),

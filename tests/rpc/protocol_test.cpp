@@ -82,6 +82,35 @@ TEST(Message, UploadBehindTheEndOfItsSegmentIsRefused) {
   EXPECT_THROW(decode_request(std::span(frame).subspan(kFrameHeaderSize)), Error);
 }
 
+TEST(Message, ALeaseOfNoPriorityOrALongPurposeIsRefused) {
+  wire::TakeLeaseT lease;
+  lease.priority = kMaxLeasePriority;
+  lease.purpose = std::string(kMaxPurpose, 'x');
+  const auto decode = [&] {
+    const Bytes frame = encode_request(1, make_request(lease));
+    return decode_request(std::span(frame).subspan(kFrameHeaderSize));
+  };
+  EXPECT_EQ(decode().body.AsTakeLease()->purpose.size(), kMaxPurpose);
+  lease.purpose += 'x';
+  EXPECT_THROW(decode(), Error);
+  lease.purpose.clear();
+  lease.priority = kMaxLeasePriority + 1;
+  EXPECT_THROW(decode(), Error);
+}
+
+TEST(Message, AListOfMoreWhoWaitThanAllowedIsTheBoardsFault) {
+  wire::LeaseQueueT queue;
+  for (std::size_t i = 0; i < kMaxLeaseRows; ++i)
+    queue.waiting.push_back(std::make_unique<wire::LeaseEntryT>());
+  const auto decode = [&] {
+    const Bytes frame = encode_response(1, make_response(queue));
+    return decode_response(std::span(frame).subspan(kFrameHeaderSize));
+  };
+  EXPECT_EQ(decode().body.AsLeaseQueue()->waiting.size(), kMaxLeaseRows);
+  queue.waiting.push_back(std::make_unique<wire::LeaseEntryT>());
+  EXPECT_THROW(decode(), Error);
+}
+
 TEST(Message, AnOutputOfNoTypeIsTheBoardsFault) {
   wire::OutputT output;
   output.type = std::make_unique<wire::ElementType>(2, 24);

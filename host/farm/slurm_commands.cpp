@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <chrono>
+
+#include "host/farm/slurm.h"
+#include "host/support/child_pipes.h"
+#include "host/support/program.h"
+
+namespace gantry::farm {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+/// A controller that is gone is asked again by Slurm's commands for longer than this.
+constexpr milliseconds kPatience{30'000};
+/// A lab of thousands of jobs prints less.
+constexpr size_t kMostBytes = size_t{256} << 20;
+
+/// Slurm's words for a controller that does not answer.
+bool says_unreachable(const std::string& words) {
+  for (const char* part : {"Unable to contact slurm controller", "Connection refused", "Socket timed out",
+                           "Zero Bytes were transmitted", "Connection timed out", "controller is in standby"})
+    if (words.find(part) != std::string::npos) return true;
+  return false;
+}
+
+/// What the program prints; `input` is its standard input.
+std::string run(const std::vector<std::string>& arguments, std::string_view input = {}) {
+  if (!find_program(arguments[0]))
+    user_error(
+        "there is no program {} in $PATH: --farm slurm needs Slurm's commands (Debian's package "
+        "slurm-client)",
+        arguments[0]);
+  std::vector<std::string> words = {"env", "LC_ALL=C"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  ChildPipes program(words, cleanup::Child::Group::kOwn, "asking Slurm");
+  const auto deadline = Clock::now() + kPatience;
+  (void)program.send(input);
+  program.close_input();
+  std::string output;
+  auto next = ChildPipes::Next::kLine;
+  for (std::string line; next == ChildPipes::Next::kLine && output.size() < kMostBytes;) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    next = program.next_line(line, std::max(left, milliseconds(0)));
+    if (next == ChildPipes::Next::kLine) output += line + "\n";
+  }
+  if (next == ChildPipes::Next::kTimeout)
+    throw SlurmError(fmt::format("Slurm's controller does not answer {}", arguments[0]), true);
+  if (const int code = program.finish(milliseconds(2000)); code != 0) {
+    const std::string said = program.words().empty() ? output : program.words();
+    throw SlurmError(
+        fmt::format("{} failed ({}): {}", arguments[0], code,
+                    said.empty() ? "it said nothing" : said.substr(0, said.find_last_not_of('\n') + 1)),
+        says_unreachable(said));
+  }
+  return output;
+}
+
+}  // namespace
+
+JobId SlurmCommands::submit(const JobRequest& request) {
+  std::vector<std::string> arguments = {"sbatch",
+                                        "--parsable",
+                                        "--no-requeue",
+                                        "--output=/dev/null",
+                                        fmt::format("--job-name={}", kLeaseJob),
+                                        fmt::format("--gres={}:{}:1", kBoardResource, request.board_type),
+                                        fmt::format("--time={}", request.minutes),
+                                        fmt::format("--nice={}", request.nice),
+                                        fmt::format("--comment={}", request.comment)};
+  if (!request.partition.empty()) arguments.push_back("--partition=" + request.partition);
+  const std::string output = run(arguments, request.script);
+  JobId job = 0;  // "17" or "17;cluster"
+  if (std::from_chars(output.data(), output.data() + output.size(), job).ec != std::errc() || job == 0)
+    throw SlurmError("sbatch printed no job number: " + output.substr(0, 200), false);
+  return job;
+}
+
+std::vector<Job> SlurmCommands::leases() {
+  return parse_leases(run({"squeue", "--json"}));
+}
+
+std::vector<NodeBoards> SlurmCommands::boards() {
+  return parse_boards(run({"sinfo", "--json"}));
+}
+
+void SlurmCommands::cancel(JobId job) {
+  run({"scancel", "--quiet", std::to_string(job)});
+}
+
+void SlurmCommands::set_comment(JobId job, const std::string& comment) {
+  run({"scontrol", "update", fmt::format("JobId={}", job), "Comment=" + comment});
+}
+
+void SlurmCommands::drain(const std::string& node, const std::string& reason) {
+  run({"scontrol", "update", "NodeName=" + node, "State=DRAIN", "Reason=" + reason});
+}
+
+void SlurmCommands::resume(const std::string& node) {
+  run({"scontrol", "update", "NodeName=" + node, "State=RESUME"});
+}
+
+}  // namespace gantry::farm

@@ -1,0 +1,107 @@
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "host/farm/slurm.h"
+
+namespace gantry::farm {
+namespace {
+
+using Json = nlohmann::json;
+
+/// What later versions may leave out, or give as null.
+std::string text(const Json& object, const char* field) {
+  const auto value = object.find(field);
+  return value != object.end() && value->is_string() ? value->get<std::string>() : "";
+}
+int64_t number(const Json& object, const char* field) {
+  const auto value = object.find(field);
+  return value != object.end() && value->is_number_integer() ? value->get<int64_t>() : 0;
+}
+
+Json parse(std::string_view json, const char* list) {
+  Json document = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object() || !document.contains(list) || !document[list].is_array())
+    throw SlurmError(std::string("Slurm's JSON has no list '") + list +
+                         "': gantry reads that of Slurm 22.05 and the like; see `squeue --version`",
+                     false);
+  return document;
+}
+
+JobPhase phase_of(const std::string& state) {
+  if (state == "PENDING" || state == "CONFIGURING" || state == "REQUEUED" || state == "REQUEUE_HOLD" ||
+      state == "SUSPENDED")
+    return JobPhase::kPending;
+  return state == "RUNNING" ? JobPhase::kRunning : JobPhase::kEnded;
+}
+
+std::string first_of(const Json& object, const char* field) {
+  const auto list = object.find(field);
+  return list != object.end() && list->is_array() && !list->empty() && (*list)[0].is_string()
+             ? (*list)[0].get<std::string>()
+             : "";
+}
+
+}  // namespace
+
+std::map<std::string, int> parse_resources(std::string_view resources) {
+  std::map<std::string, int> counts;
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i <= resources.size(); ++i) {
+    const char c = i < resources.size() ? resources[i] : ',';
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c != ',' || (depth > 0 && i < resources.size())) continue;
+    std::string_view entry = resources.substr(begin, i - begin);
+    begin = i + 1;
+    entry = entry.substr(0, entry.find('('));
+    if (entry.starts_with("gres:")) entry.remove_prefix(5);
+    const size_t first = entry.find(':'), last = entry.rfind(':');
+    if (entry.substr(0, first) != kBoardResource || first == last) continue;
+    int count = 0;
+    const std::string_view digits = entry.substr(last + 1);
+    if (std::from_chars(digits.data(), digits.data() + digits.size(), count).ec == std::errc())
+      counts[std::string(entry.substr(first + 1, last - first - 1))] += count;
+  }
+  return counts;
+}
+
+std::vector<Job> parse_leases(std::string_view json) {
+  const Json document = parse(json, "jobs");
+  std::vector<Job> jobs;
+  for (const Json& entry : document["jobs"]) {
+    if (!entry.is_object() || text(entry, "name") != kLeaseJob) continue;
+    Job job;
+    job.id = static_cast<JobId>(number(entry, "job_id"));
+    job.state = text(entry, "job_state");
+    job.phase = phase_of(job.state);
+    job.reason = text(entry, "state_reason");
+    job.comment = text(entry, "comment");
+    job.user = text(entry, "user_name");
+    job.node = text(entry, "nodes");
+    job.board = text(entry, "tres_per_node");
+    job.unit = first_of(entry, "gres_detail");
+    job.submitted = number(entry, "submit_time");
+    job.started = number(entry, "start_time");
+    job.ends = number(entry, "end_time");
+    job.minutes = static_cast<int>(number(entry, "time_limit"));
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+std::vector<NodeBoards> parse_boards(std::string_view json) {
+  const Json document = parse(json, "nodes");
+  std::vector<NodeBoards> nodes;
+  for (const Json& entry : document["nodes"]) {
+    if (!entry.is_object()) continue;
+    NodeBoards node{text(entry, "name"), text(entry, "state"), text(entry, "reason"), {}};
+    if (const std::string flag = first_of(entry, "state_flags"); !flag.empty()) node.state += "+" + flag;
+    for (const auto& [type, count] : parse_resources(text(entry, "gres"))) node.boards[type].first = count;
+    for (const auto& [type, count] : parse_resources(text(entry, "gres_used")))
+      node.boards[type].second = count;
+    if (!node.boards.empty()) nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+}  // namespace gantry::farm
