@@ -26,6 +26,7 @@ void add_conformance_command(CLI::App& app, Invocation& invocation);
 void add_conformance_test_command(CLI::App& app, Invocation& invocation);
 inline constexpr const char* kConformanceTestCommand = "conformance-test";
 void add_trace_command(CLI::App& app, Invocation& invocation);
+void add_tune_command(CLI::App& app, Invocation& invocation);
 void add_inspect_command(CLI::App& app, Invocation& invocation);
 /// Records of tuning: list, show, export, import, prune, verify.
 void add_records_command(CLI::App& app, Invocation& invocation);

@@ -87,10 +87,10 @@ Candidates values_of(const std::string& type) {
   if (type == "BOARD") return boards();
   if (type == "TARGET") return targets();
   if (type.starts_with("PASS")) return passes();
-  for (const char* extension : {"npy", "onnx", "gir", "gmod", "json"}) {
+  for (const char* extension : {"npy", "onnx", "gir", "gmod", "json", "jsonl"}) {
     if (type.ends_with(std::string(".") + extension)) return files_with({extension});
   }
-  if (type.find("FILE") != std::string::npos) return files_with({});
+  if (type.find("FILE") != std::string::npos || type == "RECORDS") return files_with({});
   return {};
 }
 
@@ -103,7 +103,8 @@ Candidates values_of(const CLI::App& command, const CLI::Option& positional) {
   if (place == "info BOARD" || place == "remove NAME" || place == "update NAME" || place == "uninstall NAME")
     return boards();
   if (place == "zoo NAME") return networks();
-  if (place == "keygen FILE") return files_with({});
+  if (place == "keygen FILE" || name == "RECORDS") return files_with({});
+  if (place == "import FILE") return files_with({"jsonl"});
   return values_of(positional.get_type_name());
 }
 

@@ -21,6 +21,7 @@ constexpr std::string_view kZipMagic("PK\x03\x04", 4);
 constexpr std::string_view kKeyFormat = "gantry-psk-v";
 constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", FileKind::kResult},
                                                               {"gantry-comparison", FileKind::kComparison},
+                                                              {"gantry-tuning", FileKind::kTuning},
                                                               {"gantry-history", FileKind::kHistory},
                                                               {"gantry-records", FileKind::kRecords},
                                                               {"gantry-conformance", FileKind::kConformance}};
@@ -251,6 +252,7 @@ FileKind kind_of_file(const std::filesystem::path& path) {
   if (start.starts_with(kNpyMagic)) return FileKind::kTensor;
   if (start.starts_with(kZipMagic)) return is_archive(file) ? FileKind::kArchive : FileKind::kOther;
   if (start.starts_with(kKeyFormat)) return FileKind::kKey;
+  if (start.starts_with(kDecisionsMarker)) return FileKind::kDecisions;
   if (start.starts_with(kReportMarker)) return FileKind::kReport;
   if (start.starts_with(kGraphText)) return FileKind::kGraphText;
   if (is_safetensors(start, size)) return FileKind::kWeights;
@@ -287,6 +289,10 @@ std::string_view describe(FileKind kind) {
       return "a comparison";
     case FileKind::kConformance:
       return "a result of conformance";
+    case FileKind::kTuning:
+      return "a result of tune";
+    case FileKind::kDecisions:
+      return "decisions of tune";
     case FileKind::kRecords:
       return "records of tuning";
     case FileKind::kHistory:

@@ -16,6 +16,8 @@ enum class FileKind {
   kResult,      ///< JSON of `gantry bench`, by its "schema"
   kComparison,  ///< JSON of `gantry compare`
   kConformance,  ///< JSON of `gantry conformance`
+  kTuning,      ///< JSON of `gantry tune`
+  kDecisions,   ///< what is decided for nodes, as `gantry tune` writes it
   kRecords,     ///< of `gantry records export`
   kHistory,     ///< the series of `gantry compare --history`
   kReport,      ///< the page of `gantry report` or `inspect --html`
@@ -30,6 +32,9 @@ enum class FileKind {
 
 /// How a report begins.
 inline constexpr std::string_view kReportMarker = "<!DOCTYPE html><!-- gantry report -->";
+
+/// How decisions begin.
+inline constexpr std::string_view kDecisionsMarker = "# gantry decisions";
 
 /// The kind of a regular file; kOther where it cannot be read.
 FileKind kind_of_file(const std::filesystem::path& path);

@@ -103,6 +103,7 @@ void add_commands(CLI::App& app, Invocation& invocation) {
   add_run_command(app, invocation);
   add_bench_commands(app, invocation);
   add_compare_command(app, invocation);
+  add_tune_command(app, invocation);
   add_farm_command(app, invocation);
   add_report_command(app, invocation);
   add_records_command(app, invocation);

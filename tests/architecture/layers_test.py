@@ -21,7 +21,7 @@ LAYERS = [
     ['host/onnx', 'host/targets'],
     ['host/forms', 'host/records'],
     ['host/driver'],
-    ['host/compiler', 'host/conformance', 'host/farm'],
+    ['host/compiler', 'host/conformance', 'host/tune', 'host/farm'],
     ['host/cli'],
     ['host/python'],
 ]

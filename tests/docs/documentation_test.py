@@ -188,11 +188,11 @@ class Documentation(unittest.TestCase):
 
     def shortened(self, text):
         """Measurements of a second instead of as long as their precision takes."""
-        measures = re.match(r'gantry (bench|profile|compare|trace)\b(?=.*\.(?:onnx|gir|gmod)\b)', text)
+        measures = re.match(r'gantry (bench|profile|compare|trace|tune)\b(?=.*\.(?:onnx|gir|gmod)\b)', text)
         if not measures:
             return text
-        text = re.sub(r' --(duration|rounds)[ =]\S+', '', text)
-        short = '--rounds 3 --warmup 1' if measures.group(1) == 'compare' else '--duration 1s'
+        text = re.sub(r' --(duration|rounds|time)[ =]\S+', '', text)
+        short = {'compare': '--rounds 3 --warmup 1', 'tune': '--time 5s'}.get(measures.group(1), '--duration 1s')
         return text.replace(measures.group(), f'{measures.group()} {short}', 1)
 
     def adapted(self, text):

@@ -1,0 +1,123 @@
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "host/cli/between.h"
+#include "host/cli/commands.h"
+#include "host/cli/quantities.h"
+#include "host/cli/terminal.h"
+#include "host/cli/tune_model.h"
+#include "host/support/error.h"
+#include "host/support/output_file.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  gantry tune resnet18.onnx -o resnet18.gmod                     five minutes on this machine
+  gantry tune resnet18.onnx --on pi --time 20min --records lab.db -o resnet18.gmod
+  gantry tune resnet18.onnx --records lab.db --resume            goes on where an earlier one ended
+  gantry tune resnet18.onnx --trials 100 --decisions-out resnet18.decisions
+Candidates are measured in the network, in turns with the best so far, and accepted only where the 95 % interval of
+the difference excludes a loss; at the end the whole network is compared in the same way, so that a tuned module is
+never slower than the untuned one. Ctrl-C at any moment loses nothing that stands in --records.)";
+
+constexpr double kDefaultSeconds = 300;
+
+struct Options {
+  TuneModelOptions tune;
+  std::string output, decisions_out, json_file;
+  bool json = false, force = false;
+};
+
+bool to_stdout(const Options& options) {
+  return options.json && (options.json_file.empty() || options.json_file == "-");
+}
+
+void plan_files(const Options& options, OutputPlan& plan) {
+  if (!options.output.empty()) plan.writes(options.output, FileKind::kModule, "-o", options.force);
+  if (!options.decisions_out.empty())
+    plan.writes(options.decisions_out, FileKind::kDecisions, "--decisions-out", options.force);
+  if (options.json && !to_stdout(options))
+    plan.writes(options.json_file, FileKind::kTuning, "--json", options.force);
+}
+
+std::string_view text_of(const runtime::SharedBytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size()};
+}
+
+int tune(const Options& options, const Invocation& invocation) {
+  plan_files(options, *invocation.outputs);
+  if (options.tune.tune.resume && options.tune.records.empty())
+    user_error("--resume goes on with what stands in records; give --records DB too");
+  const TunedModel tuned = tune_model(options.tune, invocation);
+  take_all_steps({
+      [&] {
+        print_out(to_stdout(options) ? tuning_json(tuned.report)
+                                     : tuning_text(tuned.report, terminal_width()));
+      },
+      [&] {
+        if (!options.output.empty()) write_file(options.output, text_of(tuned.module));
+      },
+      [&] {
+        if (!options.decisions_out.empty()) write_file(options.decisions_out, tuned.decisions);
+      },
+      [&] {
+        if (options.json && !to_stdout(options)) write_file(options.json_file, tuning_json(tuned.report));
+      },
+      [&] {
+        if (tuned.unwritten) throw Error(*tuned.unwritten);
+      },
+  });
+  return 0;
+}
+
+}  // namespace
+
+void add_tune_command(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  options->tune.tune.seconds = kDefaultSeconds;
+  CLI::App* command = app.add_subcommand("tune", "Try on a machine by which decisions a model is faster");
+  add_execution_options(*command, options->tune.execution);
+  command->add_option("-o,--output", options->output, "The tuned module")->type_name("OUT.gmod");
+  command
+      ->add_option("--decisions-out", options->decisions_out, "The decisions of all nodes, for --decisions")
+      ->type_name("FILE");
+  add_duration(*command, "--time", options->tune.tune.seconds,
+               "When to be done, the final comparison included; default 5min");
+  command
+      ->add_option("--trials", options->tune.tune.trials,
+                   "At most so many candidates; default: as there is time")
+      ->type_name("N")
+      ->check(between(1u, 1000000u));
+  command->get_option("--records")
+      ->description("Keep every trial there: a file, or postgresql://USER@HOST/DATABASE");
+  command->add_flag("--resume", options->tune.tune.resume,
+                    "Begin with what stands in --records; nothing is tried twice");
+  command
+      ->add_option("--tolerance", options->tune.tolerance,
+                   "Largest difference from the untuned results by their largest value; default 1e-5, more "
+                   "where operands are "
+                   "rounded")
+      ->type_name("SHARE")
+      ->check(between(0.0, 1.0));
+  command
+      ->add_option("--seed", options->tune.tune.seed, "Seed of made-up inputs, and of the search; default 0")
+      ->type_name("N");
+  CLI::Option* json =
+      command
+          ->add_option("--json", options->json_file,
+                       "Write the result as JSON; without FILE or with '-': to stdout, instead of the table")
+          ->type_name("[FILE]")
+          ->expected(0, 1);
+  add_force_option(*command, options->force);
+  command->footer(kExamples);
+  command->callback([options, json, &invocation] {
+    options->json = json->count() > 0;
+    options->tune.execution.seed = options->tune.tune.seed;
+    // What is compared with is what the compiler takes without them.
+    options->tune.records = std::exchange(options->tune.execution.records, {});
+    invocation.action = [options, &invocation] { return tune(*options, invocation); };
+  });
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,53 @@
+// A tuner's trials on machines: this one, or boards that are alike.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/cli/execution.h"
+#include "host/tune/network.h"
+
+namespace gantry::cli {
+
+struct TuneMeasuring {
+  double tolerance = 1e-5;  ///< as of `gantry run --expect`
+  uint64_t seed = 0;        ///< of the order in which programs take turns
+};
+
+/// Every round has a fresh process of each of the two programs, which take turns as those of `gantry compare`
+/// do. The results of each trial's first run are compared with the untuned program's, for the same inputs, by
+/// the rule of `gantry run --expect`. Several boards measure batches, and rounds, at the same time, and
+/// programs are built while boards measure; this machine does one thing at a time.
+class MachineMeasurer : public tune::Measurer {
+ public:
+  /// `boards`: names as of --on; one, empty, is this machine. `untuned`: the untuned program, prepared on the
+  /// first of them; its inputs are those of all trials. `options`, `network` and `invocation` must outlive
+  /// it. User errors for boards that are not of one kind.
+  MachineMeasurer(const ExecutionOptions& options, const std::vector<std::string>& boards,
+                  const tune::Network& network, Execution untuned, const TuneMeasuring& measuring,
+                  const Invocation& invocation);
+  ~MachineMeasurer() override;
+
+  size_t batches_at_once() const override;
+  tune::Profile profile(const tune::Choices& choices) override;
+  std::vector<tune::Batch> measure(const tune::Choices& base,
+                                   const std::vector<std::vector<tune::Trial>>& batches,
+                                   tune::Effort effort) override;
+  tune::Batch compare(const tune::Choices& base, const tune::Choices& other, double seconds) override;
+
+  /// The program by these choices, which may have been measured already.
+  runtime::SharedBytes module_of(const tune::Choices& choices);
+  const rpc::BoardInfo& board() const;
+  /// That computed; known after profile().
+  int threads() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// The tolerance of `gantry run --expect` for f32, and what rounded operands make of it.
+double default_tolerance(Precision precision);
+
+}  // namespace gantry::cli

@@ -1,0 +1,31 @@
+// All of `gantry tune` but its files and texts.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "host/cli/execution.h"
+#include "host/cli/tune_report.h"
+#include "host/support/error.h"
+
+namespace gantry::cli {
+
+struct TuneModelOptions {
+  ExecutionOptions execution;
+  tune::TuneOptions tune;
+  std::string records;              ///< as --records; empty: none are kept
+  std::optional<double> tolerance;  ///< none: as the precision has it
+};
+
+struct TunedModel {
+  TuneReport report;
+  runtime::SharedBytes module;
+  std::string decisions;  ///< of all nodes, as --decisions takes them
+  /// Why some of the records could not be written, to be thrown once everything else is done.
+  std::optional<Error> unwritten;
+};
+
+/// Errors: those of prepare_execution, MachineMeasurer and tune::tune.
+TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocation);
+
+}  // namespace gantry::cli

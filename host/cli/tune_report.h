@@ -1,0 +1,27 @@
+// What `gantry tune` found, as a document and as text.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/tune/tuner.h"
+
+namespace gantry::cli {
+
+struct TuneReport {
+  std::string model, machine, target, precision, cost_model;
+  int threads = 0;
+  std::vector<tune::Task> tasks;
+  tune::TuneResult result;
+  double seconds = 0;                  ///< that tuning took
+  std::optional<std::string> records;  ///< where they are kept
+  size_t records_written = 0;
+};
+
+/// docs/tuning.md; ends with a line feed.
+std::string tuning_json(const TuneReport& report);
+/// `width`: of the terminal; 0: as wide as it gets.
+std::string tuning_text(const TuneReport& report, size_t width);
+
+}  // namespace gantry::cli

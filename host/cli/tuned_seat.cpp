@@ -1,0 +1,185 @@
+#include "host/cli/tuned_seat.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "host/cli/expectation.h"
+#include "host/support/stopwatch.h"
+#include "rpc/error.h"
+
+namespace gantry::cli {
+namespace {
+
+using records::Outcome;
+
+constexpr std::chrono::seconds kPauses[] = {std::chrono::seconds(1), std::chrono::seconds(4),
+                                            std::chrono::seconds(15)};
+/// A trial may take so many times what the untuned program does, and this much more.
+constexpr double kPatience = 10, kPatienceMs = 3000;
+
+std::chrono::milliseconds patience(double runs, double untuned_ms) {
+  return std::chrono::milliseconds(static_cast<int64_t>(kPatienceMs + kPatience * runs * untuned_ms));
+}
+
+/// Of rounds in the place of a comparison that a machine does not live through.
+constexpr int kRoundsInstead = 8;
+
+/// Another try may go well.
+bool may_pass(const rpc::Error& error) {
+  using Kind = rpc::ErrorKind;
+  return error.kind() == Kind::kReconnect || error.kind() == Kind::kRetry || error.kind() == Kind::kBoard;
+}
+
+/// `run` of the trial's process: what the board cannot do is the trial's fault.
+template <typename Run>
+auto of_trial(std::chrono::milliseconds deadline, const Run& run) {
+  const Stopwatch taken;
+  try {
+    return run();
+  } catch (const rpc::Error& error) {
+    if (error.kind() != rpc::ErrorKind::kBoard) throw;
+    // The board says in words alone why it ended.
+    const bool late = taken.seconds() * 1e3 > 0.9 * static_cast<double>(deadline.count());
+    throw TrialFailed{{late ? Outcome::kTimedOut : Outcome::kCrashed, error.what()}};
+  }
+}
+
+}  // namespace
+
+ExpectedOutputs::ExpectedOutputs(Execution& untuned, double tolerance, const Invocation& invocation)
+    : tolerance_(tolerance) {
+  for (const rpc::TensorDescription& output : untuned.loaded.outputs) names_.push_back(output.name);
+  untuned.machine->run();
+  for (size_t i = 0; i < names_.size(); ++i)
+    outputs_.emplace_back(untuned.machine->output(static_cast<int>(i)));
+  untuned.machine->run();
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (untuned.machine->output(static_cast<int>(i)).bytes == outputs_[i]->bytes) continue;
+    invocation.warn(fmt::format(
+        "output '{}' differs from run to run, so that no trial's can be compared with it", names_[i]));
+    outputs_[i].reset();
+  }
+}
+
+std::optional<std::string> ExpectedOutputs::wrong(Machine& machine) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!outputs_[i]) continue;
+    const HostTensor actual = machine.output(static_cast<int>(i));
+    if (actual.shape != outputs_[i]->shape) return fmt::format("output '{}' has another shape", names_[i]);
+    const Deviation deviation =
+        compare_tensors(actual, *outputs_[i], names_[i], "the untuned program's result");
+    if (!deviation.within(tolerance_))
+      return fmt::format("output '{}' differs by {:.3g} of its largest value, of which {:g} are allowed",
+                         names_[i], deviation.relative, tolerance_);
+  }
+  return std::nullopt;
+}
+
+TunedSeat::TunedSeat(ExecutionOptions options, std::vector<GivenInput> inputs, uint64_t seed,
+                     const Invocation& invocation)
+    : options_(std::move(options)), invocation_(invocation), seed_(seed), random_(seed, "order") {
+  base_.inputs = inputs;
+  trial_.inputs = std::move(inputs);
+}
+
+/// Plays again what ended because the machine is gone or busy.
+template <typename Play>
+auto TunedSeat::with_patience(const Play& play) {
+  for (size_t tries = 0;; ++tries) {
+    try {
+      return play();
+    } catch (const rpc::Error& error) {
+      if (!may_pass(error) || tries == std::size(kPauses)) throw;
+      invocation_.note(fmt::format("{}; trying again in {} s", error.what(), kPauses[tries].count()));
+      std::this_thread::sleep_for(kPauses[tries]);
+    }
+  }
+}
+
+rpc::BoardInfo TunedSeat::board() {
+  return with_patience([&] {
+    if (!base_.machine) base_.machine = open_machine(options_.board, options_.key);
+    return base_.machine->info();
+  });
+}
+
+ProfiledProcess TunedSeat::profile(const runtime::SharedBytes& module) {
+  base_.module.bytes = module;
+  return with_patience([&] {
+    restart(base_, options_);
+    return profile_process(*base_.machine);
+  });
+}
+
+void TunedSeat::check_first_run(const ExpectedOutputs& expected, double untuned_ms) {
+  const auto deadline = patience(1, untuned_ms);
+  of_trial(deadline, [&] { run_until(*trial_.machine, deadline); });
+  if (const auto wrong = expected.wrong(*trial_.machine)) throw TrialFailed{{Outcome::kWrong, *wrong}};
+}
+
+std::vector<TunedRound> TunedSeat::play(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
+                                        int rounds, const ExpectedOutputs& expected, double untuned_ms) {
+  base_.module.bytes = base;
+  trial_.module.bytes = trial;
+  std::vector<TunedRound> played;
+  while (static_cast<int>(played.size()) < rounds) {
+    played.push_back(with_patience([&] {
+      restart(base_, options_);
+      of_trial(patience(1, untuned_ms), [&] { restart(trial_, options_); });
+      if (played.empty()) check_first_run(expected, untuned_ms);
+      TunedRound round(*base_.machine, *trial_.machine, random_, rounds > 1);
+      round.warm_up_base();
+      const auto deadline = patience(TunedRound::kMostRuns, untuned_ms);
+      of_trial(deadline, [&] { round.warm_up_trial(deadline); });
+      while (round.wants_more()) {
+        const bool trial_first = round.next_is_trial();
+        for (const bool of_the_trial : {trial_first, !trial_first}) {
+          if (of_the_trial) {
+            of_trial(deadline, [&] { round.time_trial(deadline); });
+          } else {
+            round.time_base();
+          }
+        }
+      }
+      return round;
+    }));
+  }
+  return played;
+}
+
+Comparison TunedSeat::compare(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
+                              double seconds, const ExpectedOutputs& expected, double untuned_ms) {
+  base_.module.bytes = base;
+  trial_.module.bytes = trial;
+  CompareMeasureOptions options;
+  options.duration_s = seconds;
+  options.seed = seed_;
+  FormerPulses former = former_pulses(options_);
+  const auto again = [&](Execution& execution) {
+    restart(execution, options_);
+    return 0.0;  // nothing is waited for
+  };
+  with_patience([&] {
+    again(base_);
+    again(trial_);
+    check_first_run(expected, untuned_ms);
+  });
+  try {
+    return compare_live(
+               {base_, again}, {trial_, again}, options, [](const std::string&, double) {}, former)
+        .comparison;
+  } catch (const rpc::Error& error) {
+    if (!may_pass(error)) throw;
+    invocation_.note(
+        fmt::format("{}; comparing in rounds that are each repeated where that happens", error.what()));
+  }
+  std::vector<Round> rounds;
+  for (const TunedRound& round : play(base, trial, kRoundsInstead, expected, untuned_ms))
+    rounds.push_back(round.whole());
+  return compare_rounds(rounds);
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,236 @@
+#include "host/tune/network.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "host/driver/decision_file.h"
+#include "host/forms/exact_weights.h"
+#include "host/graph/text.h"
+#include "host/ops/op.h"
+#include "host/records/work_program.h"
+#include "host/support/in_parallel.h"
+#include "host/tune/lone_look.h"
+#include "host/tune/prior.h"
+#include "host/tune/space.h"
+
+namespace gantry::tune {
+namespace {
+
+/// The pass that applies decisions.
+constexpr std::string_view kDecides = "alter_layout";
+
+/// What one compilation gives beside the module.
+struct Compiled {
+  ModuleFile module;
+  std::vector<NodeDecision> decisions;
+  std::optional<Graph> before;                         ///< main as it was when decisions were made
+  std::vector<std::vector<std::string>> step_origins;  ///< by index in the plan; empty: calls no kernel
+  std::vector<std::string> step_kernels;
+};
+
+Compiled compile(const Graph& graph, CompileOptions options, bool keep_graph) {
+  Compiled compiled;
+  bool decided = false;
+  options.observer.decisions = &compiled.decisions;
+  if (keep_graph) {
+    options.observer.graph_pass = [&](const std::string& pass, const Graph& now) {
+      decided = decided || pass == kDecides;
+      if (!decided) compiled.before = clone_graph(now);
+    };
+  }
+  options.observer.lowered = [&](const LoweredProgram& program, const Target&) {
+    for (const KernelStep& step : program.steps) {
+      if (compiled.step_origins.size() <= step.step) {
+        compiled.step_origins.resize(step.step + 1);
+        compiled.step_kernels.resize(step.step + 1);
+      }
+      compiled.step_origins[step.step] = step.node->origin;
+      compiled.step_kernels[step.step] = program.ops[step.kernel];
+    }
+  };
+  compiled.module = compile_graph(clone_graph(graph), options);
+  return compiled;
+}
+
+bool intersect(const std::vector<std::string>& names, const std::set<std::string>& some) {
+  return std::ranges::any_of(names, [&](const std::string& name) { return some.contains(name); });
+}
+
+}  // namespace
+
+struct Network::Parts {
+  Graph graph;
+  CompileOptions options;
+  Target target;
+  Graph before;
+  forms::FormContext context;
+  std::deque<FormQuestion> questions;  ///< of the first node of each task
+  std::vector<NodeDecision> lines;     ///< of all nodes, untuned
+  std::vector<std::optional<size_t>> task_of_line;
+  std::vector<Task> tasks;
+  std::vector<std::set<std::string>> origins;  ///< of each task: of what its kernels compute, untuned
+  BuiltNetwork untuned;
+  std::mutex looks_mutex;
+  std::map<std::pair<size_t, std::string>, Look> looks;
+
+  void find_tasks();
+  void find_origins(const Compiled& compiled);
+  std::vector<std::vector<size_t>> steps_of(const Compiled& compiled) const;
+  std::vector<NodeDecision> lines_of(const Choices& choices) const;
+};
+
+/// Nodes of equal work, with the same decision, are one task.
+void Network::Parts::find_tasks() {
+  std::map<std::pair<std::string, std::string>, size_t> known;
+  task_of_line.resize(lines.size());
+  for (const Node* node : before.main.nodes()) {
+    // Lines are in the order of nodes; those of the functions that control flow calls have no node here.
+    size_t line = 0;
+    for (; line < lines.size(); ++line) {
+      if (!task_of_line[line] && lines[line].op == node->op && lines[line].origin == node->origin) break;
+    }
+    if (line == lines.size()) continue;
+    const NodeDecision& decided = lines[line];
+    const auto [entry, is_new] = known.try_emplace({decided.work, to_string(decided.decision)}, tasks.size());
+    task_of_line[line] = entry->second;
+    if (is_new) {
+      questions.push_back({.node = *node, .weight = node->inputs.size() > 1 ? node->inputs[1] : nullptr});
+      Task& task = tasks.emplace_back();
+      task.work = decided.work;
+      task.program = records::work_program(before.main, *node).text;
+      task.op = node->op->name;
+      task.kernel = node->op->name;
+      task.untuned = decided.decision;
+      task.space = space_of(questions.back(), context, decided.decision);
+    }
+    tasks[entry->second].nodes.push_back(origin_text(node->origin));
+  }
+}
+
+/// Names of a task's own nodes, and of what its kernels take in.
+void Network::Parts::find_origins(const Compiled& compiled) {
+  std::vector<std::set<std::string>> own(tasks.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (task_of_line[i]) own[*task_of_line[i]].insert(lines[i].origin.begin(), lines[i].origin.end());
+  }
+  origins = own;
+  for (size_t step = 0; step < compiled.step_origins.size(); ++step) {
+    for (size_t task = 0; task < tasks.size(); ++task) {
+      if (!intersect(compiled.step_origins[step], own[task])) continue;
+      origins[task].insert(compiled.step_origins[step].begin(), compiled.step_origins[step].end());
+      tasks[task].kernel = compiled.step_kernels[step];
+      break;
+    }
+  }
+}
+
+std::vector<std::vector<size_t>> Network::Parts::steps_of(const Compiled& compiled) const {
+  std::vector<std::vector<size_t>> steps(tasks.size());
+  for (size_t step = 0; step < compiled.step_origins.size(); ++step) {
+    for (size_t task = 0; task < tasks.size(); ++task) {
+      if (!intersect(compiled.step_origins[step], origins[task])) continue;
+      steps[task].push_back(step);
+      break;
+    }
+  }
+  return steps;
+}
+
+std::vector<NodeDecision> Network::Parts::lines_of(const Choices& choices) const {
+  std::vector<NodeDecision> chosen = lines;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (task_of_line[i]) chosen[i].decision = choices[*task_of_line[i]];
+  }
+  return chosen;
+}
+
+Network::Network(Graph graph, CompileOptions options) : parts_(std::make_unique<Parts>()) {
+  Parts& parts = *parts_;
+  internal_check(options.targets.size() == 1, "tuning is for one target");
+  parts.target = with_precision(options.targets.front(), options.precision);
+  parts.graph = std::move(graph);
+  parts.options = std::move(options);
+  Compiled compiled = compile(parts.graph, parts.options, true);
+  parts.lines = std::move(compiled.decisions);
+  if (compiled.before) parts.before = std::move(*compiled.before);
+  parts.context = {parts.target, parts.options.optimize == Optimize::kSize, {}};
+  parts.context.exact_kinds = forms::kinds_for_exact_weights(parts.before.main, {.target = parts.target});
+  parts.options.decisions = nullptr;  // all nodes have a line from now on
+  parts.options.observer = {};
+  parts.find_tasks();
+  parts.find_origins(compiled);
+  parts.untuned.steps = parts.steps_of(compiled);
+  parts.untuned.module = std::move(compiled.module);
+}
+
+Network::~Network() = default;
+
+const std::vector<Task>& Network::tasks() const {
+  return parts_->tasks;
+}
+
+const BuiltNetwork& Network::untuned() const {
+  return parts_->untuned;
+}
+
+const Target& Network::target() const {
+  return parts_->target;
+}
+
+std::string Network::decisions_text(const Choices& choices) const {
+  return gantry::decisions_text(parts_->target.name, parts_->lines_of(choices));
+}
+
+std::vector<Example> Network::prior(records::Store& store, const records::Setting& setting) const {
+  // Enough to learn from; each is lowered, a few a second at worst.
+  constexpr size_t kMost = 400;
+  return examples_of(store, setting, parts_->options, kMost, parts_->tasks.size());
+}
+
+BuiltNetwork Network::build(const Choices& choices) const {
+  CompileOptions options = parts_->options;
+  options.decisions =
+      std::make_shared<const DecisionFile>(DecisionFile::parse(decisions_text(choices), "the tuner"));
+  Compiled compiled = compile(parts_->graph, options, false);
+  BuiltNetwork built;
+  built.steps = parts_->steps_of(compiled);
+  built.module = std::move(compiled.module);
+  return built;
+}
+
+std::vector<Look> Network::look_at(size_t task, const std::vector<Decision>& decisions) {
+  std::vector<Look> looks(decisions.size());
+  std::vector<std::exception_ptr> failures(decisions.size());
+  Parts& parts = *parts_;
+  in_parallel(static_cast<int64_t>(decisions.size()), [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const std::pair key(task, to_string(decisions[i]));
+      {
+        const std::scoped_lock lock(parts.looks_mutex);
+        if (const auto known = parts.looks.find(key); known != parts.looks.end()) {
+          looks[i] = known->second;
+          continue;
+        }
+      }
+      try {
+        looks[i] = look_at_lone(parts.before.main, parts.questions[task].node, decisions[i], parts.options);
+      } catch (...) {
+        failures[i] = std::current_exception();
+        continue;
+      }
+      const std::scoped_lock lock(parts.looks_mutex);
+      parts.looks.emplace(key, looks[i]);
+    }
+  });
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return looks;
+}
+
+}  // namespace gantry::tune

@@ -1,0 +1,57 @@
+// A network as a tuner has it: its tasks, and the programs that are made of it by their decisions.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/codegen/module_file.h"
+#include "host/driver/compile.h"
+#include "host/records/store.h"
+#include "host/tune/cost_model.h"
+#include "host/tune/measurer.h"
+#include "host/tune/task.h"
+
+namespace gantry::tune {
+
+/// A program by some choices.
+struct BuiltNetwork {
+  ModuleFile module;
+  /// Of each task the steps of the plan that compute its nodes, and what is fused with them in the untuned
+  /// program: where a decision moves an elementwise step out of the kernel, its time still counts.
+  std::vector<std::vector<size_t>> steps;
+};
+
+/// Also the screen of its tasks: each decision is lowered with its node alone.
+class Network : public Screen {
+ public:
+  /// `options`: how it is compiled, for one target; its observer is not used, but for progress. Decisions of
+  /// the options are part of the untuned program. Errors: those of compile_graph.
+  Network(Graph graph, CompileOptions options);
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  ~Network() override;
+
+  const std::vector<Task>& tasks() const;
+  /// Of what the compiler takes by itself; compiled while the tasks were found.
+  const BuiltNetwork& untuned() const;
+  /// The target, in the precision that computes.
+  const Target& target() const;
+
+  /// Thread-safe. Errors: user errors that name the node for choices that do not fit together.
+  BuiltNetwork build(const Choices& choices) const;
+  /// The decisions of all nodes, as --decisions takes them.
+  std::string decisions_text(const Choices& choices) const;
+
+  /// What records of other networks tell of this target; groups are those beyond the tasks'.
+  std::vector<Example> prior(records::Store& store, const records::Setting& setting) const;
+
+  std::vector<Look> look_at(size_t task, const std::vector<Decision>& decisions) override;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace gantry::tune

@@ -1,0 +1,71 @@
+// The trials of a tuning run: kept as records, and read again by who goes on with it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "host/records/store.h"
+#include "host/tune/measurer.h"
+#include "host/tune/task.h"
+
+namespace gantry::tune {
+
+/// What all records of a run have in common.
+struct RunFacts {
+  records::Setting setting;
+  std::string model, board, source;  ///< as of records::Record
+};
+
+/// What is known of a decision for a task from earlier runs.
+struct Remembered {
+  Decision decision;
+  std::optional<double> cost;  ///< its time over that of the untuned decision; none: it has failed
+};
+
+/// Of records of one key, oldest first: costs along the chain of what was compared with what, from the
+/// untuned decision on, which is not among them. What was compared with something of unknown cost is left
+/// out.
+std::vector<Remembered> costs_of(std::span<const records::Record> of_work, const Decision& untuned);
+
+/// Writes the outcomes of a batch at once. Where the store cannot take them (another program has locked it,
+/// the disk is full), they are kept and written with the next ones; warn() is told once, and finish() throws
+/// what is wrong if it still is.
+class Notebook {
+ public:
+  using Warn = std::function<void(const std::string&)>;
+  /// `store`: null: nothing is kept. It must outlive the notebook.
+  Notebook(records::Store* store, RunFacts facts, Warn warn);
+
+  void measured(const Task& task, const Decision& decision, const Decision& base, const Ratio& ratio,
+                bool confirmation);
+  void failed(const Task& task, const Decision& decision, const Decision& base, const Failure& failure);
+  /// Writes what was told since the last time, if that can be.
+  void flush();
+  /// Of the same setting, in the order in which they were tried, each decision once. Empty without a store,
+  /// or where that cannot be read, which is warned of.
+  std::vector<Remembered> recall(const Task& task);
+  /// Writes what is left; a user error where it cannot be.
+  void finish();
+  size_t written() const { return written_; }
+
+ private:
+  records::Record record_of(const Task& task, const Decision& decision, const Decision& base) const;
+
+  void add(const Task& task, records::Record record);
+  void write();
+
+  records::Store* store_;
+  RunFacts facts_;
+  Warn warn_;
+  std::vector<records::Record> pending_;
+  std::vector<records::WorkProgram> programs_;  ///< of works that the store has not been told of
+  std::set<std::string> known_;
+  bool warned_ = false;
+  size_t written_ = 0;
+};
+
+}  // namespace gantry::tune

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Tuning of small networks, on this machine and on a board: what comes out of it, and what is left of an interrupted one.
+
+usage: tune_test.py GANTRY GANTRY_DEVICE
+"""
+import json
+import os
+import pathlib
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+import unittest
+
+from program_under_test import ProgramTest, board
+
+ProgramTest.GANTRY = str(pathlib.Path(sys.argv[1]).absolute())
+DEVICE = str(pathlib.Path(sys.argv[2]).absolute())
+
+
+class TuneTest(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.gantry('zoo', 'squeezenet1_1', '--size', '64', '-o', 'm.onnx')
+        cls.gantry('run', 'm.onnx', '--random=7', '-o', 'expected.npy', '--precision', 'fp32')
+
+    def tune(self, *options, status=0):
+        return self.gantry('tune', 'm.onnx', '--precision', 'fp32', '--seed', '1', '--force', *options, status=status)
+
+    def result(self, *options):
+        return json.loads(self.tune(*options, '--json').stdout)
+
+    def records(self, name='lab.db'):
+        """How many there are; what is wrong with the file is an error."""
+        with sqlite3.connect(self.folder / name) as store:
+            self.assertEqual(store.execute('pragma integrity_check').fetchone(), ('ok',))
+        return len(json.loads(self.gantry('records', 'list', name, '--json').stdout))
+
+
+class OneRun(TuneTest):
+    def test_a_module_decisions_and_a_document_come_out(self):
+        result = self.result('--time', '25s', '-o', 'tuned.gmod', '--decisions-out', 'tuned.decisions')
+        self.assertEqual(result['schema'], 'gantry-tuning')
+        self.assertGreater(result['trials'], 0)
+        self.assertGreater(len(result['tasks']), 5)
+        self.assertLess(result['seconds'], 60)
+        self.assertAlmostEqual(sum(task['share'] for task in result['tasks']), 1, delta=0.6)
+        # The module computes the same, and is the one of the decisions.
+        self.gantry('run', 'tuned.gmod', '--random=7', '--expect', 'expected.npy', '--tolerance', '3e-5')
+        self.gantry('compile', 'm.onnx', '-o', 'again.gmod', '--precision', 'fp32', '--decisions', 'tuned.decisions', '--force')
+        self.assertEqual((self.folder / 'again.gmod').read_bytes(), (self.folder / 'tuned.gmod').read_bytes())
+
+    def test_what_is_changed_was_shown_to_be_faster(self):
+        result = self.result('--time', '25s')
+        changed = [task for task in result['tasks'] if task['tuned'] != task['untuned']]
+        if result['ratio'] is None:
+            self.assertEqual(changed, [])
+            return
+        self.assertLess(result['ratio']['interval'][1], 1)
+        for task in changed:
+            self.assertLess(task['ratio']['interval'][1], 1)
+
+    def test_no_more_trials_than_asked_for(self):
+        result = self.result('--time', '60s', '--trials', '5')
+        self.assertEqual(result['trials'], 5)
+        self.assertEqual(result['ended'], 'all trials are made')
+
+    def test_requests_that_mean_nothing_are_refused(self):
+        self.assertIn('--records', self.tune('--resume', status=1).stderr)
+        self.gantry('compile', 'm.onnx', '-o', 'm.gmod', '--force')
+        self.assertIn('compiled already', self.gantry('tune', 'm.gmod', status=1).stderr)
+
+
+class Records(TuneTest):
+    def test_trials_are_kept_and_not_made_again(self):
+        first = self.result('--time', '20s', '--records', 'lab.db')
+        kept = self.records()
+        self.assertGreater(kept, 0)
+        self.assertEqual(first['records_written'], kept)
+        second = self.result('--time', '20s', '--records', 'lab.db', '--resume')
+        self.assertEqual(self.records(), kept + second['records_written'])
+
+    def test_an_interrupted_run_leaves_whole_records_and_nothing_else(self):
+        for number, seconds in ((signal.SIGINT, 7), (signal.SIGTERM, 11), (signal.SIGINT, 3)):
+            before = set(os.listdir(self.folder)) | {'cut.db', 'cut.db-wal', 'cut.db-shm', 'cut.db-journal'}
+            process = subprocess.Popen([self.GANTRY, 'tune', 'm.onnx', '--time', '60s', '--records', 'cut.db', '-o', 'cut.gmod'],
+                                       cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(seconds)
+            process.send_signal(number)
+            self.assertEqual(process.wait(timeout=30), -number)
+            self.assertLessEqual(set(os.listdir(self.folder)), before)
+        result = self.result('--time', '15s', '--records', 'cut.db', '--resume')
+        self.assertEqual(self.records('cut.db') >= result['records_written'], True)
+
+    def test_two_tuners_share_a_store(self):
+        words = [self.GANTRY, 'tune', 'm.onnx', '--time', '20s', '--records', 'both.db', '--json']
+        both = [subprocess.Popen([*words, '--seed', seed], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE)
+                for seed in ('1', '2')]
+        written = [json.loads(process.communicate(timeout=120)[0])['records_written'] for process in both]
+        self.assertEqual([process.returncode for process in both], [0, 0])
+        self.assertEqual(self.records('both.db'), sum(written))
+
+
+class Faults(TuneTest):
+    def test_a_board_program_that_dies_now_and_then_ends_nothing(self):
+        script = self.folder / 'frail-device'
+        script.write_text('#!/bin/bash\n'
+                          f'if (( RANDOM % 12 == 0 )); then ( sleep 0.5; kill -9 $$ ) & fi\nexec {DEVICE} "$@"\n')
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        self.environment['GANTRY_DEVICE'] = str(script)
+        self.addCleanup(self.environment.pop, 'GANTRY_DEVICE')
+        result = self.result('--time', '30s', '--records', 'frail.db')
+        self.assertGreater(result['trials'], 0)
+        self.assertEqual(self.records('frail.db'), result['records_written'])
+
+    def test_a_board_is_tuned_for(self):
+        with board([DEVICE], self.folder) as address:
+            result = self.result('--time', '20s', '--on', address)
+        self.assertGreater(result['trials'], 0)
+
+    def test_a_board_that_is_not_there_is_an_error_of_the_board(self):
+        self.tune('--time', '20s', '--on', '127.0.0.1:1', status=2)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

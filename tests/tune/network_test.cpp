@@ -1,0 +1,132 @@
+// What there is to tune in small networks, and programs by other decisions.
+#include "host/tune/network.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "host/driver/decision_file.h"
+#include "host/graph/text.h"
+#include "host/ops/op.h"
+#include "host/support/error.h"
+#include "host/tune/search.h"
+
+namespace gantry::tune {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::SizeIs;
+
+ConstantPtr weights(const std::vector<int64_t>& shape) {
+  Shape dims;
+  int64_t count = 1;
+  for (int64_t extent : shape) dims.emplace_back(extent), count *= extent;
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i * 7 % 5 - 2));
+  return make_constant({DType::kF32, dims}, values.data());
+}
+
+/// Two equal convolutions with a relu behind each, one of another size, and a product.
+Graph network() {
+  constexpr const char* kConv =
+      "channels=16, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], padding=(1, 1, 1, 1)";
+  std::string text = "fn @main(%x: Tensor[(1, 16, 12, 12), f32]) -> Tensor[(1, 10), f32] {\n";
+  text += fmt::format("  %a = nn.conv(%x, @w1: Tensor[(16, 16, 3, 3), f32], {})  // first\n", kConv);
+  text += "  %b = nn.relu(%a)  // relu1\n";
+  text += fmt::format("  %c = nn.conv(%b, @w2: Tensor[(16, 16, 3, 3), f32], {})  // second\n", kConv);
+  text += "  %d = nn.relu(%c)  // relu2\n";
+  text += "  %e = reshape(%d, shape=(1, 2304))  // flat\n";
+  text += "  %y = nn.dense(%e, @w3: Tensor[(2304, 10), f32], units=10)  // fc\n  return %y\n}\n";
+  return parse_graph(
+      text, op_set(),
+      {{"w1", weights({16, 16, 3, 3})}, {"w2", weights({16, 16, 3, 3})}, {"w3", weights({2304, 10})}});
+}
+
+CompileOptions options_for(const char* target = "x86-64-v3") {
+  CompileOptions options;
+  options.targets = {find_target(target)};
+  return options;
+}
+
+Choices untuned(const Network& network) {
+  Choices choices;
+  for (const Task& task : network.tasks()) choices.push_back(task.untuned);
+  return choices;
+}
+
+TEST(Network, NodesOfEqualWorkAreOneTask) {
+  const Network tuned(network(), options_for());
+  ASSERT_THAT(tuned.tasks(), SizeIs(2));
+  EXPECT_THAT(tuned.tasks()[0].nodes, ElementsAre("first", "second"));
+  EXPECT_THAT(tuned.tasks()[1].nodes, ElementsAre("fc"));
+  EXPECT_EQ(tuned.tasks()[0].work.size(), 64U);
+  // Conversions of images in front of a node and behind it are its own, too.
+  EXPECT_THAT(tuned.untuned().steps[0], SizeIs(testing::Ge(2)));
+  EXPECT_THAT(tuned.untuned().steps[1], SizeIs(1));
+}
+
+TEST(Network, TheUntunedChoicesGiveTheUntunedModule) {
+  const Network tuned(network(), options_for());
+  BuiltNetwork again = tuned.build(untuned(tuned));
+  ModuleFile own = compile_graph(network(), options_for());
+  EXPECT_EQ(serialize_module(again.module), serialize_module(own));
+  EXPECT_EQ(again.steps, tuned.untuned().steps);
+}
+
+TEST(Network, SpacesHaveTheFormsThatTheTargetHas) {
+  const Network tuned(network(), options_for());
+  std::set<std::string> forms;
+  for (const FormKnobs& form : tuned.tasks()[0].space.forms) forms.insert(form.form);
+  EXPECT_THAT(forms, testing::IsSupersetOf({"direct", "winograd2", "winograd4"}));
+  EXPECT_THAT(tuned.tasks()[0].space.proposed, Contains(tuned.tasks()[0].untuned));
+}
+
+TEST(Network, WhatASearchProposesBuildsUnlessItIsScreenedOut) {
+  Network tuned(network(), options_for());
+  for (size_t task = 0; task < tuned.tasks().size(); ++task) {
+    const Task& one = tuned.tasks()[task];
+    Search search(one.space, one.untuned, 3);
+    const std::vector<Decision> pool = search.pool(6);
+    ASSERT_FALSE(pool.empty());
+    const std::vector<Look> looks = tuned.look_at(task, pool);
+    for (size_t i = 0; i < pool.size(); ++i) {
+      SCOPED_TRACE(to_string(pool[i]));
+      Choices choices = untuned(tuned);
+      choices[task] = pool[i];
+      if (looks[i].misfit) {
+        EXPECT_THROW(tuned.build(choices), Error) << *looks[i].misfit;
+        continue;
+      }
+      const BuiltNetwork built = tuned.build(choices);
+      EXPECT_FALSE(built.steps[task].empty());
+      EXPECT_GT(looks[i].predicted.value_or(1), 0);
+      EXPECT_EQ(looks[i].features.size(), looks[0].features.size());
+    }
+  }
+}
+
+TEST(Network, AKnobThatFitsNoKernelIsAMisfit) {
+  Network tuned(network(), options_for());
+  const std::vector<Look> looks = tuned.look_at(0, {{"direct", {{"block", 64}, {"rows", 14}}}});
+  EXPECT_TRUE(looks[0].misfit);
+}
+
+TEST(Network, ItsTextGivesTheDecisionsBack) {
+  const Network tuned(network(), options_for());
+  Choices choices = untuned(tuned);
+  choices[0] = {"direct", {{"block", 8}}};
+  CompileOptions options = options_for();
+  options.decisions =
+      std::make_shared<const DecisionFile>(DecisionFile::parse(tuned.decisions_text(choices), "a test"));
+  std::vector<NodeDecision> decided;
+  options.observer.decisions = &decided;
+  compile_graph(network(), options);
+  ASSERT_THAT(decided, SizeIs(3));
+  EXPECT_EQ(decided[0].decision, choices[0]);
+  EXPECT_EQ(decided[1].decision, choices[0]);
+}
+
+}  // namespace
+}  // namespace gantry::tune

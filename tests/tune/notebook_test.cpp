@@ -1,0 +1,172 @@
+#include "host/tune/notebook.h"
+
+#include <gmock/gmock.h>
+
+#include "host/support/error.h"
+#include "host/support/temporary.h"
+#include "tests/tune/small_space.h"
+
+namespace gantry::tune {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+/// Keeps records in memory, or cannot.
+class MemoryStore : public records::Store {
+ public:
+  const std::string& place() const override { return place_; }
+  void add(std::span<const records::Record> added, std::span<const records::WorkProgram> = {}) override {
+    if (locked) user_error("lab.db: is locked by another program");
+    for (const records::Record& record : added) {
+      records::check(record);
+      kept.push_back(record);
+    }
+  }
+  std::vector<records::Record> of_work(const std::string& work) override {
+    if (locked) user_error("lab.db: is locked by another program");
+    std::vector<records::Record> found;
+    for (const records::Record& record : kept) {
+      if (record.key.work == work) found.push_back(record);
+    }
+    return found;
+  }
+  void each(const records::Filter&, const std::function<bool(const records::Record&)>&) override {}
+  int64_t count(const records::Filter&) override { return static_cast<int64_t>(kept.size()); }
+  int64_t remove(const records::Filter&) override { return 0; }
+  std::optional<std::string> program_of(const std::string&) override { return std::nullopt; }
+
+  std::vector<records::Record> kept;
+  bool locked = false;
+
+ private:
+  std::string place_ = "lab.db";
+};
+
+RunFacts facts() {
+  RunFacts facts;
+  facts.setting = {.target = "x86-64-v3",
+                   .machine = "a machine",
+                   .features = "avx2",
+                   .threads = 2,
+                   .precision = "fp32",
+                   .optimize = "speed",
+                   .generator = "1-a"};
+  facts.model = "m.onnx";
+  facts.source = "a test";
+  return facts;
+}
+
+Task task() {
+  Task task;
+  task.work = std::string(64, 'c');
+  task.op = "nn.conv";
+  task.nodes = {"conv1"};
+  task.space = small_space();
+  task.untuned = task.space.proposed.front();
+  return task;
+}
+
+Ratio ratio(double value) {
+  Ratio ratio{value, value * 0.99, value * 1.01, 10 * value, 10, {}, {}};
+  ratio.process_ms = {10 * value};
+  ratio.base_process_ms = {10};
+  return ratio;
+}
+
+class NotebookTest : public testing::Test {
+ protected:
+  MemoryStore store_;
+  std::vector<std::string> warnings_;
+  Notebook notebook_{&store_, facts(), [this](const std::string& text) { warnings_.push_back(text); }};
+  Task task_ = task();
+  Decision first_{"direct", {{"block", 32}}}, second_{"direct", {{"block", 48}}};
+};
+
+TEST_F(NotebookTest, OutcomesAreKeptWithWhatTheyWereComparedWith) {
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.failed(task_, second_, first_, {records::Outcome::kWrong, "output 'y' differs"});
+  notebook_.flush();
+  ASSERT_THAT(store_.kept, SizeIs(2));
+  EXPECT_EQ(store_.kept[0].decision, first_);
+  EXPECT_EQ(store_.kept[0].baseline, task_.untuned);
+  EXPECT_DOUBLE_EQ(store_.kept[0].timing->ratio, 0.9);
+  EXPECT_DOUBLE_EQ(store_.kept[0].timing->seconds, 0.009);
+  EXPECT_EQ(store_.kept[1].outcome, records::Outcome::kWrong);
+  EXPECT_EQ(store_.kept[1].reason, "output 'y' differs");
+  EXPECT_EQ(notebook_.written(), 2U);
+}
+
+TEST_F(NotebookTest, CostsFollowTheChainOfComparisons) {
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.measured(task_, second_, first_, ratio(0.8), false);
+  notebook_.flush();
+  const std::vector<Remembered> known = notebook_.recall(task_);
+  ASSERT_THAT(known, SizeIs(2));
+  EXPECT_EQ(known[1].decision, second_);
+  EXPECT_NEAR(*known[1].cost, 0.72, 1e-12);
+}
+
+TEST_F(NotebookTest, AFailureIsRememberedAsOne) {
+  notebook_.failed(task_, first_, task_.untuned, {records::Outcome::kCrashed, "SIGSEGV"});
+  notebook_.flush();
+  const std::vector<Remembered> known = notebook_.recall(task_);
+  ASSERT_THAT(known, SizeIs(1));
+  EXPECT_FALSE(known[0].cost);
+}
+
+TEST_F(NotebookTest, RecordsOfAnotherSettingAreNotRecalled) {
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.flush();
+  RunFacts other = facts();
+  other.setting.threads = 4;
+  EXPECT_THAT(Notebook(&store_, other, {}).recall(task_), IsEmpty());
+}
+
+TEST_F(NotebookTest, WhatALockedStoreDoesNotTakeIsWrittenLater) {
+  store_.locked = true;
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.flush();
+  notebook_.measured(task_, second_, task_.untuned, ratio(0.8), false);
+  notebook_.flush();
+  EXPECT_THAT(warnings_, SizeIs(1)) << "once";
+  EXPECT_THAT(store_.kept, IsEmpty());
+  store_.locked = false;
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.91), true);
+  notebook_.finish();
+  EXPECT_THAT(store_.kept, SizeIs(3));
+}
+
+TEST_F(NotebookTest, WhatCannotBeWrittenAtTheEndIsAnError) {
+  store_.locked = true;
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.flush();
+  EXPECT_THROW(notebook_.finish(), Error);
+}
+
+TEST_F(NotebookTest, AFileKeepsThemForTheNextRun) {
+  const TemporaryFolder folder("test");
+  const std::string place = (folder.path() / "lab.db").string();
+  {
+    const auto store = records::open_store(place, {.create = true});
+    Notebook notebook(store.get(), facts(), {});
+    notebook.measured(task_, first_, task_.untuned, ratio(0.9), true);
+    notebook.finish();
+  }
+  const auto store = records::open_store(place);
+  Notebook notebook(store.get(), facts(), {});
+  const std::vector<Remembered> known = notebook.recall(task_);
+  ASSERT_THAT(known, SizeIs(1));
+  EXPECT_NEAR(*known[0].cost, 0.9, 1e-12);
+}
+
+TEST(Notebook, WithoutAStoreNothingIsKept) {
+  Notebook notebook(nullptr, facts(), {});
+  notebook.measured(task(), {"direct", {}}, task().untuned, ratio(0.9), false);
+  notebook.finish();
+  EXPECT_THAT(notebook.recall(task()), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gantry::tune

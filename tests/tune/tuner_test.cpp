@@ -1,0 +1,361 @@
+// The tuner against machines that are made up: what they measure scatters as real ones do, and some trials
+// fail.
+#include "host/tune/tuner.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "host/cli/statistics/comparison.h"
+#include "host/cli/statistics/estimate.h"
+#include "host/support/error.h"
+#include "tests/cli/simulated_timings.h"
+#include "tests/tune/small_space.h"
+
+namespace gantry::tune {
+namespace {
+
+using cli::Round;
+using cli::Scatter;
+using cli::SimulatedTimings;
+using records::Outcome;
+using testing::AllOf;
+using testing::Each;
+using testing::Gt;
+using testing::IsEmpty;
+
+class ManualClock : public Clock {
+ public:
+  double seconds() const override { return now; }
+  double now = 0;
+};
+
+/// What a decision of a task takes, of its untuned time: in truth.
+using Truth = std::function<double(size_t task, const Decision& decision)>;
+/// How a trial fails; none: it does not.
+using Fault = std::function<std::optional<Outcome>(size_t task, const Decision& decision)>;
+
+class MadeUpMachine : public Measurer {
+ public:
+  MadeUpMachine(size_t tasks, Truth truth, uint64_t seed, ManualClock& clock)
+      : tasks_(tasks), truth_(std::move(truth)), timings_(seed), clock_(clock) {}
+
+  Profile profile(const Choices& choices) override {
+    Profile profile;
+    for (size_t i = 0; i < choices.size(); ++i) profile.task_ms.push_back(10 * truth_(i, choices[i]));
+    profile.whole_ms = whole_of(choices);
+    return profile;
+  }
+
+  std::vector<Batch> measure(const Choices& base, const std::vector<std::vector<Trial>>& batches,
+                             Effort effort) override {
+    std::vector<Batch> results;
+    for (const std::vector<Trial>& trials : batches) results.push_back(measure_batch(base, trials, effort));
+    return results;
+  }
+  size_t batches_at_once() const override { return at_once; }
+
+  Batch measure_batch(const Choices& base, const std::vector<Trial>& trials, Effort effort) {
+    ++measurements;
+    clock_.now += effort == Effort::kSure ? 8 : 1;
+    Choices with = base;
+    Batch batch;
+    for (const Trial& trial : trials) {
+      with[trial.task] = trial.decision;
+      if (const auto fault = fault_ ? fault_(trial.task, trial.decision) : std::nullopt)
+        batch.failure = Failure{*fault, "injected"};
+    }
+    if (flaky > 0 && timings_.uniform() < flaky)
+      batch.failure = Failure{Outcome::kCrashed, "the machine's own fault"};
+    if (batch.failure) {
+      if (batch.failure->outcome == Outcome::kTimedOut) clock_.now += 3;
+      return batch;
+    }
+    for (const Trial& trial : trials)
+      batch.ratios.push_back(
+          ratio(truth_(trial.task, trial.decision) / truth_(trial.task, base[trial.task]), effort));
+    batch.whole = ratio(whole_of(with) / whole_of(base), effort);
+    return batch;
+  }
+
+  Batch compare(const Choices& base, const Choices& other, double seconds) override {
+    clock_.now += seconds;
+    Batch batch;
+    batch.whole = ratio(whole_of(other) / whole_of(base), Effort::kSure);
+    return batch;
+  }
+
+  Scatter scatter{.between = 0.015, .within = 0.02, .slow_samples = 0, .loaded = 0.05};
+  Fault fault_;
+  double flaky = 0;
+  size_t at_once = 1;
+  size_t measurements = 0;
+
+ private:
+  double whole_of(const Choices& choices) {
+    double ms = 10;  // what no decision changes
+    for (size_t i = 0; i < tasks_; ++i) ms += 10 * truth_(i, choices[i]);
+    return ms;
+  }
+
+  /// As a machine's measurer makes them: processes with offsets of their own, segments in turns.
+  Ratio ratio(double truth, Effort effort) {
+    const std::vector<Round> rounds =
+        timings_.rounds(scatter, effort == Effort::kSure ? 8 : 1, 4, std::log(truth));
+    Ratio result;
+    std::vector<double> ratios;
+    for (const Round& round : rounds) {
+      for (const cli::SegmentPair& pair : round.pairs) ratios.push_back(pair.other_ms / pair.base_ms);
+    }
+    result.value = cli::median_of(ratios);
+    result.low = result.value * 0.94;
+    result.high = result.value * 1.06;
+    if (effort == Effort::kSure) {
+      const cli::Comparison comparison = cli::compare_rounds(rounds);
+      result.value = comparison.ratio;
+      result.low = comparison.low;
+      result.high = comparison.high;
+    }
+    result.base_ms = 10;
+    result.ms = 10 * result.value;
+    return result;
+  }
+
+  size_t tasks_;
+  Truth truth_;
+  SimulatedTimings timings_;
+  ManualClock& clock_;
+};
+
+class MadeUpScreen : public Screen {
+ public:
+  std::vector<Look> look_at(size_t, const std::vector<Decision>& decisions) override {
+    std::vector<Look> looks;
+    for (const Decision& decision : decisions) {
+      Look look;
+      if (decision.knob("rows") == 5) look.misfit = "five rows fit nothing";
+      look.features = {decision.form == "direct" ? 1.0F : 0.0F, float(decision.knob("block")),
+                       float(decision.knob("rows")), float(decision.knob("chunk"))};
+      // The analytic model sees half of it.
+      look.predicted = 1e5 * std::sqrt(made_up_cost(decision));
+      looks.push_back(look);
+    }
+    return looks;
+  }
+};
+
+std::vector<Task> tasks(size_t count) {
+  std::vector<Task> result;
+  for (size_t i = 0; i < count; ++i) {
+    Task task;
+    task.work = std::string(63, 'a') + std::to_string(i);
+    task.op = "conv";
+    task.nodes = {"conv" + std::to_string(i)};
+    task.space = small_space();
+    task.untuned = task.space.proposed.front();
+    result.push_back(std::move(task));
+  }
+  return result;
+}
+
+double true_cost(size_t, const Decision& decision) {
+  return made_up_cost(decision) / made_up_cost(small_space().proposed.front());
+}
+
+struct MadeUpRun {
+  MadeUpRun(size_t count, const Truth& truth, uint64_t seed)
+      : all(tasks(count)),
+        machine(count, truth, seed, clock),
+        model(make_analytic_model()),
+        notebook(nullptr, {}, {}) {
+    options.seed = seed;
+  }
+  TuneResult run() { return tune(all, options, {machine, screen, *model, notebook, clock, {}}); }
+
+  std::vector<Task> all;
+  ManualClock clock;
+  MadeUpMachine machine;
+  MadeUpScreen screen;
+  std::unique_ptr<CostModel> model;
+  Notebook notebook;
+  TuneOptions options;
+};
+
+/// Of the network.
+double true_ratio(const MadeUpRun& setup, const TuneResult& result, const Truth& truth) {
+  double tuned = 10, untuned = 10;
+  for (size_t i = 0; i < setup.all.size(); ++i) {
+    tuned += 10 * truth(i, result.choices[i]);
+    untuned += 10 * truth(i, setup.all[i].untuned);
+  }
+  return tuned / untuned;
+}
+
+TEST(Tuner, FindsWhatIsFasterAndShowsIt) {
+  MadeUpRun setup(4, true_cost, 3);
+  const TuneResult result = setup.run();
+  EXPECT_LT(true_ratio(setup, result, true_cost), 0.8);
+  ASSERT_TRUE(result.whole);
+  EXPECT_LT(result.whole->high, 1);
+  for (const TaskResult& task : result.tasks) {
+    ASSERT_TRUE(task.ratio);
+    EXPECT_LT(task.ratio->high, 1);
+  }
+}
+
+TEST(Tuner, BatchesThatAreHandedOverTogetherHoldNoCandidateTwice) {
+  MadeUpRun run(3, true_cost, 3);
+  run.machine.at_once = 4;
+  std::set<std::pair<size_t, std::string>> seen;
+  run.machine.fault_ = [&](size_t task, const Decision& decision) {
+    if (decision.form == "direct") {
+      EXPECT_TRUE(seen.insert({task, to_string(decision)}).second) << to_string(decision);
+    }
+    return std::nullopt;
+  };
+  run.options.trials = 60;
+  EXPECT_EQ(run.run().trials, 60U);
+}
+
+TEST(Tuner, IsOverInTime) {
+  for (const double seconds : {30.0, 120.0, 300.0}) {
+    MadeUpRun setup(6, true_cost, 5);
+    setup.options.seconds = seconds;
+    setup.run();
+    EXPECT_LT(setup.clock.now, seconds * 1.1) << seconds;
+    EXPECT_GT(setup.clock.now, seconds * 0.5) << seconds;
+  }
+}
+
+TEST(Tuner, MakesNoMoreTrialsThanItMay) {
+  MadeUpRun setup(4, true_cost, 5);
+  setup.options.trials = 10;
+  const TuneResult result = setup.run();
+  EXPECT_EQ(result.trials, 10U);
+  EXPECT_EQ(result.ended, "all trials are made");
+}
+
+TEST(Tuner, TheSameSeedAndTimesGiveTheSameChoices) {
+  MadeUpRun first(3, true_cost, 11), second(3, true_cost, 11);
+  EXPECT_EQ(first.run().choices, second.run().choices);
+}
+
+/// A candidate that is no faster is accepted one time in forty at most; it may then be undone, too.
+TEST(Tuner, OfAThousandEqualCandidatesAtMostFiftyAreAccepted) {
+  size_t decisions = 0, accepted = 0;
+  for (uint64_t seed = 0; decisions < 1000; ++seed) {
+    MadeUpRun setup(
+        8, [](size_t, const Decision&) { return 1.0; }, seed);
+    setup.options.seconds = 600;
+    size_t sure = 0;
+    const TuneResult result = tune(
+        setup.all, setup.options,
+        {setup.machine, setup.screen, *setup.model, setup.notebook, setup.clock,
+         [&](const Progress& progress) {
+           int count = 0;
+           if (std::sscanf(progress.doing.c_str(), "confirming %d cand", &count) == 1 ||
+               std::sscanf(progress.doing.c_str(), "confirming what was found for %d kernel", &count) == 1)
+             sure += static_cast<size_t>(count);
+         }});
+    decisions += sure;
+    accepted += result.accepted;
+    ASSERT_LT(seed, 400U) << "too few decisions: " << decisions;
+  }
+  EXPECT_LE(accepted * 1000, 50 * decisions) << accepted << " of " << decisions;
+}
+
+TEST(Tuner, WhereNothingIsFasterTheResultIsHardlyEverAnotherProgram) {
+  int changed = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    MadeUpRun setup(
+        5, [](size_t, const Decision&) { return 1.0; }, seed);
+    changed += setup.run().whole ? 1 : 0;
+  }
+  EXPECT_LE(changed, 3);
+}
+
+/// Every other candidate is a loss; nothing that is a loss comes out.
+TEST(Tuner, NeverEndsWithALoss) {
+  const Truth truth = [](size_t task, const Decision& decision) {
+    const size_t hash = std::hash<std::string>()(to_string(decision)) + task;
+    return decision == small_space().proposed.front() ? 1.0 : 0.97 + 0.01 * static_cast<double>(hash % 8);
+  };
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    MadeUpRun setup(6, truth, seed);
+    const TuneResult result = setup.run();
+    EXPECT_LE(true_ratio(setup, result, truth), 1.003) << seed;
+  }
+}
+
+/// One in ten of each kind.
+std::optional<Outcome> faults(size_t task, const Decision& decision) {
+  if (decision == small_space().proposed.front()) return std::nullopt;
+  switch ((std::hash<std::string>()(to_string(decision)) + task) % 10) {
+    case 0:
+      return Outcome::kCrashed;
+    case 1:
+      return Outcome::kWrong;
+    case 2:
+      return Outcome::kTimedOut;
+    default:
+      return std::nullopt;
+  }
+}
+
+TEST(Tuner, CrashesWrongResultsAndHangsAreOutcomes) {
+  MadeUpRun setup(6, true_cost, 2);
+  setup.machine.fault_ = faults;
+  setup.options.seconds = 1000;
+  const TuneResult result = setup.run();
+  std::set<Outcome> seen;
+  for (const auto& [outcome, count] : result.outcomes) seen.insert(outcome);
+  EXPECT_THAT(seen, testing::IsSupersetOf(
+                        {Outcome::kMeasured, Outcome::kCrashed, Outcome::kWrong, Outcome::kTimedOut}));
+  for (size_t i = 0; i < result.choices.size(); ++i) EXPECT_EQ(faults(i, result.choices[i]), std::nullopt);
+  EXPECT_LT(true_ratio(setup, result, true_cost), 0.9);
+  EXPECT_FALSE(result.failures.empty());
+}
+
+TEST(Tuner, WhereAllTrialsFailTheUntunedProgramIsLeft) {
+  MadeUpRun setup(3, true_cost, 2);
+  setup.machine.fault_ = [](size_t, const Decision& decision) {
+    return decision == small_space().proposed.front() ? std::optional<Outcome>() : Outcome::kCrashed;
+  };
+  const TuneResult result = setup.run();
+  EXPECT_FALSE(result.whole);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(result.choices[i], setup.all[i].untuned);
+}
+
+TEST(Tuner, AMachineThatFailsNowAndThenBlamesHardlyAnyTrial) {
+  MadeUpRun setup(6, true_cost, 4);
+  setup.machine.flaky = 0.1;
+  setup.options.seconds = 1000;
+  const TuneResult result = setup.run();
+  size_t failures = 0, measured = 0;
+  for (const auto& [outcome, count] : result.outcomes) {
+    (outcome == Outcome::kMeasured ? measured : failures) += outcome == Outcome::kMisfit ? 0 : count;
+  }
+  EXPECT_LE(failures * 30, measured);
+  EXPECT_LT(true_ratio(setup, result, true_cost), 0.9);
+}
+
+TEST(Tuner, ATaskWithoutAChoiceIsLeftAlone) {
+  MadeUpRun setup(2, true_cost, 4);
+  setup.all[1].space.forms = {{"direct", {{"block", 0, false, {16}}}}};
+  setup.all[1].space.proposed = {setup.all[1].untuned};
+  const TuneResult result = setup.run();
+  EXPECT_EQ(result.choices[1], setup.all[1].untuned);
+  EXPECT_EQ(result.tasks[1].trials, 0U);
+}
+
+TEST(Tuner, ANetworkWithoutTasksIsDoneAtOnce) {
+  MadeUpRun setup(0, true_cost, 4);
+  const TuneResult result = setup.run();
+  EXPECT_EQ(result.ended, "nothing is left to try");
+  EXPECT_EQ(setup.machine.measurements, 0U);
+}
+
+}  // namespace
+}  // namespace gantry::tune
