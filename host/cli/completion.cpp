@@ -90,7 +90,7 @@ Candidates values_of(const std::string& type) {
   for (const char* extension : {"npy", "onnx", "gir", "gmod", "json", "jsonl"}) {
     if (type.ends_with(std::string(".") + extension)) return files_with({extension});
   }
-  if (type.find("FILE") != std::string::npos || type == "RECORDS") return files_with({});
+  if (type == "PATH" || type == "RECORDS" || type.find("FILE") != std::string::npos) return files_with({});
   return {};
 }
 

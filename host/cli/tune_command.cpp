@@ -82,6 +82,7 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--decisions-out", options->decisions_out, "The decisions of all nodes, for --decisions")
       ->type_name("FILE");
+  add_turn_options(*command, options->tune.turns);
   add_duration(*command, "--time", options->tune.tune.seconds,
                "When to be done, the final comparison included; default 5min");
   command

@@ -166,7 +166,7 @@ MachineMeasurer::MachineMeasurer(const ExecutionOptions& options, const std::vec
   for (size_t i = 0; i < boards.size(); ++i) {
     ExecutionOptions own = options;
     own.board = boards[i];
-    parts.seats.push_back(std::make_unique<TunedSeat>(own, untuned.inputs, measuring.seed + i, invocation));
+    parts.seats.push_back(std::make_unique<TunedSeat>(own, measuring.turns, untuned.inputs, measuring.seed + i, invocation));
     if (i == 0) continue;
     const rpc::BoardInfo other = parts.seats.back()->board();
     if (other.cpu != parts.board.cpu || other.features != parts.board.features ||

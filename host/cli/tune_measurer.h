@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/cli/execution.h"
+#include "host/cli/turns/turn_options.h"
 #include "host/tune/network.h"
 
 namespace gantry::cli {
@@ -13,6 +14,7 @@ namespace gantry::cli {
 struct TuneMeasuring {
   double tolerance = 1e-5;  ///< as of `gantry run --expect`
   uint64_t seed = 0;        ///< of the order in which programs take turns
+  TurnOptions turns;        ///< with others who measure there
 };
 
 /// Every round has a fresh process of each of the two programs, which take turns as those of `gantry compare`

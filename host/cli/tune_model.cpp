@@ -127,7 +127,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
                                      {}, execution.contents),
                         compilation(request, prepared.machine->info()));
   const double tolerance = options.tolerance.value_or(default_tolerance(network.target().precision));
-  MachineMeasurer measurer(execution, boards, network, std::move(prepared), {tolerance, options.tune.seed},
+  MachineMeasurer measurer(execution, boards, network, std::move(prepared), {tolerance, options.tune.seed, options.turns},
                            invocation);
   tune::Choices untuned;
   for (const tune::Task& task : network.tasks()) untuned.push_back(task.untuned);

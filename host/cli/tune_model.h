@@ -6,12 +6,14 @@
 
 #include "host/cli/execution.h"
 #include "host/cli/tune_report.h"
+#include "host/cli/turns/turn_options.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
 
 struct TuneModelOptions {
   ExecutionOptions execution;
+  TurnOptions turns;
   tune::TuneOptions tune;
   std::string records;              ///< as --records; empty: none are kept
   std::optional<double> tolerance;  ///< none: as the precision has it

@@ -78,9 +78,13 @@ std::optional<std::string> ExpectedOutputs::wrong(Machine& machine) const {
   return std::nullopt;
 }
 
-TunedSeat::TunedSeat(ExecutionOptions options, std::vector<GivenInput> inputs, uint64_t seed,
-                     const Invocation& invocation)
-    : options_(std::move(options)), invocation_(invocation), seed_(seed), random_(seed, "order") {
+TunedSeat::TunedSeat(ExecutionOptions options, const TurnOptions& turns, std::vector<GivenInput> inputs,
+                     uint64_t seed, const Invocation& invocation)
+    : options_(std::move(options)),
+      turns_(turns),
+      invocation_(invocation),
+      seed_(seed),
+      random_(seed, "order") {
   base_.inputs = inputs;
   trial_.inputs = std::move(inputs);
 }
@@ -93,10 +97,22 @@ auto TunedSeat::with_patience(const Play& play) {
       return play();
     } catch (const rpc::Error& error) {
       if (!may_pass(error) || tries == std::size(kPauses)) throw;
+      turn_.reset();  // its connection may be gone with the machine
       invocation_.note(fmt::format("{}; trying again in {} s", error.what(), kPauses[tries].count()));
       std::this_thread::sleep_for(kPauses[tries]);
     }
   }
+}
+
+double TunedSeat::take_turn() {
+  if (turn_) return turn_->pause();
+  turn_ = cli::take_turn(options_, turns_, invocation_, {});
+  return turn_->record().waited_s;
+}
+
+void TunedSeat::start(Execution& execution) {
+  restart(execution, options_);
+  turn_->join(*execution.machine);
 }
 
 rpc::BoardInfo TunedSeat::board() {
@@ -109,7 +125,8 @@ rpc::BoardInfo TunedSeat::board() {
 ProfiledProcess TunedSeat::profile(const runtime::SharedBytes& module) {
   base_.module.bytes = module;
   return with_patience([&] {
-    restart(base_, options_);
+    take_turn();
+    start(base_);
     return profile_process(*base_.machine);
   });
 }
@@ -127,8 +144,9 @@ std::vector<TunedRound> TunedSeat::play(const runtime::SharedBytes& base, const 
   std::vector<TunedRound> played;
   while (static_cast<int>(played.size()) < rounds) {
     played.push_back(with_patience([&] {
-      restart(base_, options_);
-      of_trial(patience(1, untuned_ms), [&] { restart(trial_, options_); });
+      take_turn();
+      start(base_);
+      of_trial(patience(1, untuned_ms), [&] { start(trial_); });
       if (played.empty()) check_first_run(expected, untuned_ms);
       TunedRound round(*base_.machine, *trial_.machine, random_, rounds > 1);
       round.warm_up_base();
@@ -159,8 +177,10 @@ Comparison TunedSeat::compare(const runtime::SharedBytes& base, const runtime::S
   options.seed = seed_;
   FormerPulses former = former_pulses(options_);
   const auto again = [&](Execution& execution) {
-    restart(execution, options_);
-    return 0.0;  // nothing is waited for
+    // Between two rounds: the trial goes on in the turn of the base.
+    const double waited = &execution == &base_ ? take_turn() : 0;
+    start(execution);
+    return waited;
   };
   with_patience([&] {
     again(base_);

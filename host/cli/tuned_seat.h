@@ -9,6 +9,7 @@
 #include "host/cli/compare_run.h"
 #include "host/cli/execution.h"
 #include "host/cli/tuned_round.h"
+#include "host/cli/turns/measuring_turn.h"
 #include "host/tune/measurer.h"
 
 namespace gantry::cli {
@@ -38,8 +39,9 @@ class ExpectedOutputs {
 /// for a trial that does.
 class TunedSeat {
  public:
-  /// `options`: of one machine. `inputs`: of all programs.
-  TunedSeat(ExecutionOptions options, std::vector<GivenInput> inputs, uint64_t seed,
+  /// `options`: of one machine, on which `turns` says how turns are taken with others. `inputs`: of all
+  /// programs.
+  TunedSeat(ExecutionOptions options, const TurnOptions& turns, std::vector<GivenInput> inputs, uint64_t seed,
             const Invocation& invocation);
 
   /// Connects, if nothing was done yet.
@@ -56,9 +58,16 @@ class TunedSeat {
  private:
   template <typename Play>
   auto with_patience(const Play& play);
+  /// Waits until nobody else measures there; where it has the turn, gives way to others who wait. Seconds
+  /// waited.
+  double take_turn();
+  /// A fresh process, in the turn that was taken.
+  void start(Execution& execution);
   void check_first_run(const ExpectedOutputs& expected, double untuned_ms);
 
   ExecutionOptions options_;
+  TurnOptions turns_;
+  std::unique_ptr<MeasuringTurn> turn_;  ///< null: nothing was measured yet, or the machine is gone
   const Invocation& invocation_;
   uint64_t seed_;
   Random random_;

@@ -181,7 +181,10 @@ class KernelTable {
       return fmt::format("while lowering {} for node {}: {}", display_name(node), where(node), error.what());
     };
     try {
-      if (node.is(op::custom)) return build_custom_kernel(work, "kernel");
+      if (node.is(op::custom)) {
+        return target.device == DeviceKind::kGpu ? build_custom_launch(work, "kernel")
+                                                 : build_custom_kernel(work, "kernel");
+      }
       return build_kernel(node, work, target, "kernel", observe, options_);
     } catch (const KnobMisfit& misfit) {
       throw UnfitKernel(said(misfit), work);

@@ -60,7 +60,6 @@ std::string print_element(DType dtype, const std::byte* at) {
     case DType::kU32:
       return std::to_string(load<uint32_t>(at));
     case DType::kU64:
-    case DType::kString:
       return std::to_string(load<uint64_t>(at));
     case DType::kBool:
       return load<uint8_t>(at) != 0 ? "true" : "false";
@@ -159,7 +158,6 @@ bool parse_element(std::string_view text, DType dtype, std::byte* target) {
     case DType::kU32:
       return parse_number<uint32_t>(text, target);
     case DType::kU64:
-    case DType::kString:
       return parse_number<uint64_t>(text, target);
     case DType::kString:
       return parse_string(text, target);

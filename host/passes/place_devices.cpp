@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "host/ops/custom.h"
 #include "host/ops/device_copy.h"
 #include "host/passes/passes.h"
 #include "host/passes/rewriter.h"
@@ -171,7 +172,7 @@ bool runs_on_gpu(const Node& node) {
     const auto& inner = node.bodies.front()->nodes();
     return std::all_of(inner.begin(), inner.end(), [](const Node* n) { return runs_on_gpu(*n); });
   }
-  if (!op_def(node).compute) return false;
+  if (!op_def(node).compute) return calls_gpu_kernel(node);
   const auto is_strings = [](const Value* v) { return v != nullptr && v->type.dtype == DType::kString; };
   if (std::ranges::any_of(node.inputs, is_strings) || std::ranges::any_of(node.results, is_strings)) return false;
   std::vector<Tensor> inputs;

@@ -25,7 +25,7 @@ std::vector<std::string> files_below(const fs::path& folder) {
 }
 
 GantryFolders::GantryFolders() {
-  for (const char* name : {"work", "tmp", "cache", "config", "streams"})
+  for (const char* name : {"work", "tmp", "cache", "config", "runtime", "streams"})
     fs::create_directory(root_.path() / name);
 }
 
@@ -63,6 +63,7 @@ int GantryFolders::start(const std::vector<std::string>& arguments, int stdout_d
   ::setenv("TMPDIR", temporary().c_str(), 1);
   ::setenv("GANTRY_CACHE_DIR", cache().c_str(), 1);
   ::setenv("XDG_CONFIG_HOME", (root_.path() / "config").c_str(), 1);
+  ::setenv("XDG_RUNTIME_DIR", (root_.path() / "runtime").c_str(), 1);  // has the file by which turns are taken
   if (::chdir(work().c_str()) != 0) ::_exit(126);
   ::execv(pointers[0], pointers.data());
   ::_exit(127);

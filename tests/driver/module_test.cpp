@@ -205,7 +205,7 @@ TEST(Module, ItsPassesAreDocumented) {
 
 TEST(Module, ListsItsPassesByLevel) {
   EXPECT_THAT(pass_names(0), testing::ElementsAre("legalize_floats", "simplify_inference", "dead_code",
-                                                  "fuse_ops", "place_devices"));
+                                                  "split_wide_concatenations", "fuse_ops", "place_devices"));
   EXPECT_THAT(pass_names(3), testing::Contains("alter_layout"));
   EXPECT_GT(pass_names(3).size(), pass_names(1).size());
 }

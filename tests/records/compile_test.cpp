@@ -23,9 +23,9 @@ constexpr const char* kMachine = "Test CPU 1";
 Graph network() {
   return parse_graph(
       "fn @main(%x: Tensor[(128, 64), f32]) -> Tensor[(128, 96), f32] {\n"
-      "  %a = nn.dense(%x, @a: Tensor[(64, 64), f32], units=64)  // first\n"
-      "  %b = nn.dense(%a, @b: Tensor[(64, 64), f32], units=64)  // second\n"
-      "  %y = nn.dense(%b, @c: Tensor[(64, 96), f32], units=96)  // third\n  return %y\n}\n",
+      "  %a = nn.dense(%x, @w1: Tensor[(64, 64), f32], units=64)  // first\n"
+      "  %b = nn.dense(%a, @w2: Tensor[(64, 64), f32], units=64)  // second\n"
+      "  %y = nn.dense(%b, @w3: Tensor[(64, 96), f32], units=96)  // third\n  return %y\n}\n",
       op_set());
 }
 

@@ -18,7 +18,8 @@ using ::testing::Not;
 constexpr const char* kNetwork =
     R"(fn @main(%x: Tensor[(N, 8, 12, 12), f32], %s: Tensor[(N, 16, 12, 12), f32]) -> Tensor[(N, 16, 12, 12), f32] {
   %a = nn.relu(%x)
-  %y = nn.conv(%a, @w: Tensor[(16, 8, 3, 3), f32], @b: const(f32, [16], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]), channels=16, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], padding=(1, 1, 1, 1))  // Conv_1
+  %c = nn.conv(%a, @w: Tensor[(16, 8, 3, 3), f32], channels=16, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], padding=(1, 1, 1, 1))  // Conv_1
+  %y = add(%c, const(f32, [16, 1, 1], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]))  // Conv_1
   %z = add(%y, %s)
   %h = multiply(%z, const(f32, [], [0.5]))
   %o = nn.softmax(%h, axis=1)
@@ -33,9 +34,9 @@ WorkProgram program() {
 
 TEST(WorkProgram, IsTheNodeWithWhatItsKernelTakesIn) {
   const Graph graph = graph_of(program(), 1);
-  ASSERT_EQ(graph.main.nodes().size(), 3u);
+  ASSERT_EQ(graph.main.nodes().size(), 4u);
   EXPECT_EQ(graph.main.nodes()[0]->op->name, "nn.conv");
-  EXPECT_EQ(graph.main.nodes()[2]->op->name, "multiply");
+  EXPECT_EQ(graph.main.nodes()[3]->op->name, "multiply");
   EXPECT_EQ(graph.main.parameters.size(), 2u);
   EXPECT_EQ(work_digest(graph.main, *graph.main.nodes()[0]), program().work);
 }

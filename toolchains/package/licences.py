@@ -26,7 +26,8 @@ SPDX = {'BSD-3-Clause+CLA': 'BSD-3-Clause', 'BSD-variant': 'bzip2-1.0.6', 'PSF-2
         'Expat with embedded exception': 'MIT', 'ISC': 'ISC',
         'GPL-2 with Linux syscall note': 'GPL-2.0-only WITH Linux-syscall-note',
         'GPL-3+ with GCC Runtime Library exception': 'GPL-3.0-or-later WITH GCC-exception-3.1',
-        'LGPL-2.1+': 'LGPL-2.1-or-later', 'libpng': 'libpng-2.0', 'zlib': 'Zlib', 'Zlib': 'Zlib',
+        'LGPL-2.1+': 'LGPL-2.1-or-later', 'libpng': 'libpng-2.0', 'PostgreSQL': 'PostgreSQL', 'zlib': 'Zlib', 'Zlib': 'Zlib',
+        'public-domain': 'blessing',  # SQLite's words for it
         'BSD-3-clause and IJG and Zlib': 'BSD-3-Clause AND IJG AND Zlib'}
 
 
