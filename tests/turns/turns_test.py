@@ -174,7 +174,9 @@ class Turns(unittest.TestCase):
             bench = self.start('bench', 'm.gmod', '--on', address, '--threads', '1', '--duration', '8s', '--precision-goal',
                                '0.0001%', '--json')
             self.wait_until(lambda: self.measuring(address)['holder'])
-            while bench.poll() is None:  # some of them while samples are taken, not while it loads
+            # For a while, so that some are let in while samples are taken, not while it loads.
+            end = time.monotonic() + 6
+            while time.monotonic() < end:
                 self.run_gantry('run', 'm.gmod', '--random', '--on', address, '--threads', '1')
             document = json.loads(self.finish(bench)[0])
         beside = [row for process in document['processes'] for row in process['beside']]
