@@ -6,6 +6,7 @@
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
+#include "host/cli/json_output.h"
 #include "host/cli/measure_options.h"
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
@@ -39,8 +40,8 @@ struct Options {
   FarmOptions farm;
   KernelTableOptions table;
   std::string by = "step";
-  std::string json_file, trace;
-  bool json = false;
+  JsonOutput json;
+  std::string trace;
   bool force = false;
   uint64_t seed = 0;
 };
@@ -64,12 +65,10 @@ Trace trace_of(const BenchReport& report, const Invocation& invocation) {
 }
 
 int bench(const Options& options, const Invocation& invocation) {
-  const bool to_stdout = options.json && (options.json_file.empty() || options.json_file == "-");
-  const bool to_file = options.json && !to_stdout;
-  if (to_file) invocation.outputs->writes(options.json_file, FileKind::kResult, "--json", options.force);
+  options.json.plan(*invocation.outputs, FileKind::kResult, options.force);
   ExecutionOptions choice = options.execution;
   choice.seed = options.seed;
-  choice.keep_program = options.measure.profile && options.json;
+  choice.keep_program = options.measure.profile && options.json.asked();
   BenchReport report;
   with_board(options.farm, options.measure.turns, {choice}, invocation,
              [&](const std::vector<ExecutionOptions>& choices) {
@@ -80,14 +79,13 @@ int bench(const Options& options, const Invocation& invocation) {
   KernelTableOptions table = options.table;
   table.by = *find_profile_rows(options.by);
   table.width = terminal_width();
+  const std::string json = options.json.asked() ? report_to_json(report) : "";
   take_all_steps({
-      [&] { print_out(to_stdout ? report_to_json(report) : report_text(report, table)); },
+      [&] { print_out(options.json.to_stdout() ? json : report_text(report, table)); },
       [&] {
         for (const std::string& warning : report.warnings) invocation.warn(warning);
       },
-      [&] {
-        if (to_file) write_file(options.json_file, report_to_json(report));
-      },
+      [&] { options.json.write(json); },
       [&] {
         if (!options.trace.empty())
           write_trace(trace_of(report, invocation), options.trace,
@@ -129,18 +127,12 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
       profile ? nullptr : command->add_flag("--profile", options->measure.profile, "Also time every kernel");
   add_table_options(*command, *options, asks);
   command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
-  CLI::Option* json =
-      command
-          ->add_option("--json", options->json_file,
-                       "Write the result as JSON; without FILE or with '-': to stdout, instead of the table")
-          ->type_name("[FILE]")
-          ->expected(0, 1);
+  add_json_option(*command, options->json, "result");
   add_trace_option(*command, options->trace,
                    "what gantry does, the samples, and the kernels where they are timed,");
   add_force_option(*command, options->force);
   command->footer(kExamples);
-  command->callback([options, json, &invocation] {
-    options->json = json->count() > 0;
+  command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {
       begin_trace(options->trace, options->force, invocation);
       return bench(*options, invocation);

@@ -10,6 +10,7 @@
 #include "host/cli/compare_models.h"
 #include "host/cli/compare_report.h"
 #include "host/cli/history.h"
+#include "host/cli/json_output.h"
 #include "host/cli/quantities.h"
 #include "host/cli/text.h"
 #include "host/cli/turns/farm_options.h"
@@ -43,8 +44,7 @@ struct Options {
   FarmOptions farm;
   std::optional<double> fail_if_slower;
   std::string history, label;
-  std::string json_file;
-  bool json = false;
+  JsonOutput json;
   bool force = false;
   bool live_options = false;  ///< an option was given that only measuring knows
   uint64_t seed = 0;
@@ -113,16 +113,13 @@ bool is_slower(const Comparison& comparison, double limit) {
 
 int report_and_judge(const Options& options, const CompareReport& report,
                      const std::function<void()>& save_history, const Invocation& invocation) {
-  const std::string json = options.json ? comparison_json(report) : "";
-  const bool to_stdout = options.json && (options.json_file.empty() || options.json_file == "-");
+  const std::string json = options.json.asked() ? comparison_json(report) : "";
   take_all_steps({
-      [&] { print_out(to_stdout ? json : comparison_text(report)); },
+      [&] { print_out(options.json.to_stdout() ? json : comparison_text(report)); },
       [&] {
         for (const std::string& warning : report.warnings) invocation.warn(warning);
       },
-      [&] {
-        if (options.json && !to_stdout) write_file(options.json_file, json);
-      },
+      [&] { options.json.write(json); },
       save_history,
   });
   if (report.failed.value_or(false)) {
@@ -165,8 +162,7 @@ void plan_files(const Options& options, bool results, OutputPlan& plan) {
     plan.reads(options.second, "the result");
   }
   if (!options.history.empty()) plan.writes(options.history, FileKind::kHistory, "--history", options.force);
-  if (options.json && !options.json_file.empty() && options.json_file != "-")
-    plan.writes(options.json_file, FileKind::kComparison, "--json", options.force);
+  options.json.plan(plan, FileKind::kComparison, options.force);
 }
 
 int compare(const Options& options, const Invocation& invocation) {
@@ -252,19 +248,12 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
                        "What the result is called in --history; default: its digest")
           ->type_name("TEXT"),
   };
-  CLI::Option* json =
-      command
-          ->add_option(
-              "--json", options->json_file,
-              "Write the comparison as JSON; without FILE or with '-': to stdout, instead of the table")
-          ->type_name("[FILE]")
-          ->expected(0, 1);
-  of_results.push_back(json);
+  add_json_option(*command, options->json, "comparison");
+  of_results.push_back(command->get_option("--json"));
   add_force_option(*command, options->force);
   of_results.push_back(command->get_option("--force"));
   command->footer(kExamples);
-  command->callback([options, command, json, of_results, &invocation] {
-    options->json = json->count() > 0;
+  command->callback([options, command, of_results, &invocation] {
     options->live_options = any_given(*command, of_results);
     options->compare.seed = std::random_device()();
     invocation.action = [options, &invocation] { return compare(*options, invocation); };

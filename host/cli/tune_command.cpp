@@ -3,6 +3,7 @@
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
+#include "host/cli/json_output.h"
 #include "host/cli/quantities.h"
 #include "host/cli/terminal.h"
 #include "host/cli/tune_model.h"
@@ -25,20 +26,16 @@ constexpr double kDefaultSeconds = 300;
 
 struct Options {
   TuneModelOptions tune;
-  std::string output, decisions_out, json_file;
-  bool json = false, force = false;
+  std::string output, decisions_out;
+  JsonOutput json;
+  bool force = false;
 };
-
-bool to_stdout(const Options& options) {
-  return options.json && (options.json_file.empty() || options.json_file == "-");
-}
 
 void plan_files(const Options& options, OutputPlan& plan) {
   if (!options.output.empty()) plan.writes(options.output, FileKind::kModule, "-o", options.force);
   if (!options.decisions_out.empty())
     plan.writes(options.decisions_out, FileKind::kDecisions, "--decisions-out", options.force);
-  if (options.json && !to_stdout(options))
-    plan.writes(options.json_file, FileKind::kTuning, "--json", options.force);
+  options.json.plan(plan, FileKind::kTuning, options.force);
 }
 
 std::string_view text_of(const runtime::SharedBytes& bytes) {
@@ -50,20 +47,16 @@ int tune(const Options& options, const Invocation& invocation) {
   if (options.tune.tune.resume && options.tune.records.empty())
     user_error("--resume goes on with what stands in records; give --records DB too");
   const TunedModel tuned = tune_model(options.tune, invocation);
+  const std::string json = options.json.asked() ? tuning_json(tuned.report) : "";
   take_all_steps({
-      [&] {
-        print_out(to_stdout(options) ? tuning_json(tuned.report)
-                                     : tuning_text(tuned.report, terminal_width()));
-      },
+      [&] { print_out(options.json.to_stdout() ? json : tuning_text(tuned.report, terminal_width())); },
       [&] {
         if (!options.output.empty()) write_file(options.output, text_of(tuned.module));
       },
       [&] {
         if (!options.decisions_out.empty()) write_file(options.decisions_out, tuned.decisions);
       },
-      [&] {
-        if (options.json && !to_stdout(options)) write_file(options.json_file, tuning_json(tuned.report));
-      },
+      [&] { options.json.write(json); },
       [&] {
         if (tuned.unwritten) throw Error(*tuned.unwritten);
       },
@@ -104,16 +97,10 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--seed", options->tune.tune.seed, "Seed of made-up inputs, and of the search; default 0")
       ->type_name("N");
-  CLI::Option* json =
-      command
-          ->add_option("--json", options->json_file,
-                       "Write the result as JSON; without FILE or with '-': to stdout, instead of the table")
-          ->type_name("[FILE]")
-          ->expected(0, 1);
+  add_json_option(*command, options->json, "result");
   add_force_option(*command, options->force);
   command->footer(kExamples);
-  command->callback([options, json, &invocation] {
-    options->json = json->count() > 0;
+  command->callback([options, &invocation] {
     options->tune.execution.seed = options->tune.tune.seed;
     // What is compared with is what the compiler takes without them.
     options->tune.records = std::exchange(options->tune.execution.records, {});

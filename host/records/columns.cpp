@@ -16,7 +16,7 @@ constexpr Column kColumns[] = {
     {"machine", ColumnKind::kText},
     {"features", ColumnKind::kText},
     {"threads", ColumnKind::kInteger},
-    {"precision_name", ColumnKind::kText},  // PRECISION is a word of SQL
+    {"precision", ColumnKind::kText},
     {"optimize", ColumnKind::kText},
     {"generator", ColumnKind::kText},
     {"op", ColumnKind::kText},
@@ -146,6 +146,17 @@ std::span<const Column> columns() {
   return kColumns;
 }
 
+std::string column_definitions(const ColumnTypes& types) {
+  std::string text;
+  for (const Column& column : kColumns) {
+    const std::string_view type = column.kind == ColumnKind::kInteger ? types.integer
+                                  : column.kind == ColumnKind::kReal  ? types.real
+                                                                      : types.text;
+    text += fmt::format(", {} {}{}", column.name, type, column.may_be_null ? "" : " NOT NULL");
+  }
+  return text;
+}
+
 std::string column_names() {
   std::vector<std::string_view> names;
   for (const Column& column : kColumns) names.push_back(column.name);
@@ -217,7 +228,7 @@ Condition condition_of(const Filter& filter) {
   where.equal("op", filter.op);
   where.equal("target", filter.target);
   where.equal("machine", filter.machine);
-  where.equal("precision_name", filter.precision);
+  where.equal("precision", filter.precision);
   where.equal("generator", filter.generator);
   if (!filter.other_generator.empty()) where.add("generator", "<>", filter.other_generator);
   if (filter.threads != 0) where.add("threads", "=", int64_t{filter.threads});

@@ -27,6 +27,12 @@ struct Column {
 std::span<const Column> columns();
 /// "work, target, …".
 std::string column_names();
+/// What a database calls the kinds.
+struct ColumnTypes {
+  std::string_view integer, real, text;
+};
+/// ", work TEXT NOT NULL, target …", for a table whose id stands in front.
+std::string column_definitions(const ColumnTypes& types);
 
 /// Parallel to columns().
 Row row_of(const Record& record);

@@ -16,11 +16,6 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kVersion = 1;
 constexpr size_t kMostLine = size_t{4} << 20;
 
-/// A column's name as JSON has it.
-std::string field_name(const Column& column) {
-  return column.name == "precision_name" ? "precision" : std::string(column.name);
-}
-
 Field field_of(const Json& value, const Column& column) {
   switch (column.kind) {
     case ColumnKind::kInteger:
@@ -35,14 +30,14 @@ Field field_of(const Json& value, const Column& column) {
       if (!value.is_string()) break;
       return value.get<std::string>();
   }
-  user_error("{}: is no {}", field_name(column), column.kind == ColumnKind::kText ? "text" : "number");
+  user_error("{}: is no {}", column.name, column.kind == ColumnKind::kText ? "text" : "number");
 }
 
 Record record_of(const Json& object) {
   Row row;
   std::set<std::string> known;
   for (const Column& column : columns()) {
-    const std::string name = field_name(column);
+    const std::string name(column.name);
     known.insert(name);
     const auto found = object.find(name);
     if (found != object.end()) {
@@ -113,7 +108,7 @@ std::string json_line(const Record& record) {
   const Row row = row_of(record);
   Json object = Json::object();
   for (size_t i = 0; i < row.size(); ++i) {
-    const std::string name = field_name(columns()[i]);
+    const std::string name(columns()[i].name);
     if (const auto* number = std::get_if<int64_t>(&row[i])) object[name] = *number;
     if (const auto* number = std::get_if<double>(&row[i])) object[name] = *number;
     if (const auto* text = std::get_if<std::string>(&row[i])) object[name] = *text;

@@ -56,15 +56,9 @@ std::string without_password(const std::string& url) {
 }
 
 std::string table_definition() {
-  std::string text = "CREATE TABLE gantry_record (id BIGSERIAL PRIMARY KEY";
-  for (const Column& column : columns()) {
-    // Dates are compared as bytes, whatever the database's language.
-    const std::string_view type = column.kind == ColumnKind::kInteger ? "BIGINT"
-                                  : column.kind == ColumnKind::kReal  ? "DOUBLE PRECISION"
-                                                                      : "TEXT COLLATE \"C\"";
-    text += fmt::format(", {} {}{}", column.name, type, column.may_be_null ? "" : " NOT NULL");
-  }
-  return text + ")";
+  // Dates are compared as bytes, whatever the database's language.
+  return "CREATE TABLE gantry_record (id BIGSERIAL PRIMARY KEY" +
+         column_definitions({"BIGINT", "DOUBLE PRECISION", "TEXT COLLATE \"C\""}) + ")";
 }
 
 /// Parameters as text, alive as long as this is.

@@ -51,14 +51,8 @@ std::string as_uri(const std::string& path) {
 }
 
 std::string table_definition() {
-  std::string text = "CREATE TABLE gantry_record (id INTEGER PRIMARY KEY AUTOINCREMENT";
-  for (const Column& column : columns()) {
-    const std::string_view type = column.kind == ColumnKind::kInteger ? "INTEGER"
-                                  : column.kind == ColumnKind::kReal  ? "REAL"
-                                                                      : "TEXT";
-    text += fmt::format(", {} {}{}", column.name, type, column.may_be_null ? "" : " NOT NULL");
-  }
-  return text + ") STRICT";
+  return "CREATE TABLE gantry_record (id INTEGER PRIMARY KEY AUTOINCREMENT" +
+         column_definitions({"INTEGER", "REAL", "TEXT"}) + ") STRICT";
 }
 
 class Statement {

@@ -4,27 +4,21 @@ that dies, a lease that ends, a client that is killed; and who held what, which 
 
 usage: slurm_test.py GANTRY GANTRY_DEVICE
 """
-import datetime
 import json
-import os
 import pathlib
-import re
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 import private_slurm
 
-GANTRY, DEVICE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-LONGEST = 240
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
+from program_under_test import ProgramTest, seconds  # noqa: E402
+
+ProgramTest.GANTRY, DEVICE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+ProgramTest.LONGEST = 240
 QUICK = ['--threads', '1', '--processes', '2', '--warmup', '5', '--repeat', '50']
-
-
-def seconds(stamp):
-    return datetime.datetime.fromisoformat(stamp.replace('Z', '+00:00')).timestamp()
 
 
 class Board:
@@ -65,57 +59,34 @@ class Board:
         return found
 
 
-class Farm(unittest.TestCase):
+class Farm(ProgramTest):
+    PATIENCE, PAUSE = 120, 0.3
+
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
+        super().setUpClass()
         cls.slurm = private_slurm.PrivateSlurm(cls.folder / 'slurm', {'pi5': 3, 'nano': 1})
         cls.addClassCleanup(cls.slurm.stop)
-        cls.environment = dict(cls.slurm.environment, HOME=scratch.name, XDG_CONFIG_HOME=scratch.name,
-                               XDG_CACHE_HOME=scratch.name, GANTRY_FARM=str(cls.folder / 'farm'))
+        cls.environment |= {name: cls.slurm.environment[name] for name in ('SLURM_CONF', 'PATH')}
+        cls.environment['GANTRY_FARM'] = str(cls.folder / 'farm')
         cls.environment.pop('GANTRY_NO_WAIT', None)
         cls.boards = {}
         for name in ('pi5-1', 'pi5-2', 'pi5-3', 'nano-1'):
             board = cls.boards[name] = Board(cls.folder, name)
             cls.addClassCleanup(board.kill)
-            cls.run_gantry('farm', 'register', name, '--type', name[:-2], '--address', board.address, '--keys',
-                           str(board.keys))
-        cls.run_gantry('zoo', 'lstm', '--size', '5', '-o', 'm.onnx')
-        cls.run_gantry('compile', 'm.onnx', '-o', 'm.gmod')
-
-    @classmethod
-    def start(cls, *arguments):
-        return subprocess.Popen([GANTRY, *arguments], cwd=cls.folder, env=cls.environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    @classmethod
-    def finish(cls, process, status=0):
-        out, err = process.communicate(timeout=LONGEST)
-        if process.returncode != status:
-            raise AssertionError(f'{process.args}: {process.returncode}\n{err}')
-        return out, err
-
-    @classmethod
-    def run_gantry(cls, *arguments, status=0):
-        return cls.finish(cls.start(*arguments), status)
+            cls.gantry('farm', 'register', name, '--type', name[:-2], '--address', board.address, '--keys', str(board.keys))
+        cls.gantry('zoo', 'lstm', '--size', '5', '-o', 'm.onnx')
+        cls.gantry('compile', 'm.onnx', '-o', 'm.gmod')
 
     def bench(self, *options, kind='pi5', duration=None):
         how = ['--threads', '1', '--duration', duration, '--precision-goal', '0.0001%'] if duration else QUICK
         return self.start('bench', 'm.gmod', '--farm', 'slurm', '--board', kind, *how, '--json', *options)
 
     def status(self):
-        return json.loads(self.run_gantry('farm', 'status', '--json')[0])
+        return json.loads(self.gantry('farm', 'status', '--json').stdout)
 
     def holders(self):
         return {lease['address']: lease['job'] for lease in self.status()['leases'] if lease['address']}
-
-    def wait_until(self, condition):
-        deadline = time.monotonic() + 120
-        while not condition():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.3)
 
     def tearDown(self):
         self.wait_until(lambda: not self.status()['leases'])
@@ -135,21 +106,21 @@ class Farm(unittest.TestCase):
 
     def test_five_clients_share_three_boards(self):
         clients = [self.bench('--priority', priority) for priority in ('normal', 'normal', 'background', 'urgent', 'normal')]
-        documents = [json.loads(self.finish(client)[0]) for client in clients]
+        documents = [json.loads(self.finish(client).stdout) for client in clients]
         self.assertEqual({len(document['processes']) for document in documents}, {2})
         pi5 = {board.address for name, board in self.boards.items() if name.startswith('pi5')}
         self.assertLessEqual({document['board']['address'] for document in documents}, pi5)
 
     def test_boards_shows_a_leased_one_and_all_of_them(self):
-        out, _ = self.run_gantry('boards', 'info', '--farm', 'slurm', '--board', 'nano', '--json')
+        out = self.gantry('boards', 'info', '--farm', 'slurm', '--board', 'nano', '--json').stdout
         self.assertEqual(json.loads(out)['address'], self.boards['nano-1'].address)
-        listed = json.loads(self.run_gantry('boards', 'list', '--farm', 'slurm', '--json')[0])
+        listed = json.loads(self.gantry('boards', 'list', '--farm', 'slurm', '--json').stdout)
         self.assertEqual({(node['type'], node['boards']) for node in listed['nodes']}, {('pi5', 3), ('nano', 1)})
         self.assertEqual({board['name'] for board in listed['boards']}, set(self.boards))
 
     def test_compare_runs_on_a_leased_board(self):
-        out, _ = self.run_gantry('compare', 'm.gmod', 'm.gmod', '--farm', 'slurm', '--board', 'nano', '--rounds', '3',
-                                 '--warmup', '5', '--threads', '1', '--json')
+        out = self.gantry('compare', 'm.gmod', 'm.gmod', '--farm', 'slurm', '--board', 'nano', '--rounds', '3',
+                                 '--warmup', '5', '--threads', '1', '--json').stdout
         self.assertEqual(json.loads(out)['rounds'], 3)
 
     def test_a_controller_that_is_killed_and_started_again(self):
@@ -163,20 +134,20 @@ class Farm(unittest.TestCase):
         late = self.bench()
         self.slurm.start_controller()
         for client in (running, *waiting, late):
-            self.assertTrue(json.loads(self.finish(client)[0])['processes'])
+            self.assertTrue(json.loads(self.finish(client).stdout)['processes'])
 
     def test_a_board_that_dies(self):
         for name in ('pi5-2', 'pi5-3'):
-            self.run_gantry('farm', 'drain', name, '--reason', 'test')
+            self.gantry('farm', 'drain', name, '--reason', 'test')
         client = self.bench(duration='20s')
         self.wait_until(lambda: self.boards['pi5-1'].address in self.holders())
         time.sleep(3)
         self.boards['pi5-1'].kill()
         for name in ('pi5-2', 'pi5-3'):
-            self.run_gantry('farm', 'resume', name)
-        out, err = self.finish(client)
-        self.assertIn('leasing another board', err)
-        self.assertIn(json.loads(out)['board']['address'], {self.boards[name].address for name in ('pi5-2', 'pi5-3')})
+            self.gantry('farm', 'resume', name)
+        done = self.finish(client)
+        self.assertIn('leasing another board', done.stderr)
+        self.assertIn(json.loads(done.stdout)['board']['address'], {self.boards[name].address for name in ('pi5-2', 'pi5-3')})
         self.boards['pi5-1'].start()
 
     def test_a_client_that_is_killed_frees_its_board(self):
@@ -184,34 +155,34 @@ class Farm(unittest.TestCase):
         self.wait_until(self.holders)
         client.kill()
         client.communicate()
-        out, _ = self.finish(self.bench(kind='nano'))
+        out = self.finish(self.bench(kind='nano')).stdout
         self.assertEqual(json.loads(out)['board']['address'], self.boards['nano-1'].address)
 
     def test_a_lease_that_ends_is_wanted_again(self):
         client = self.bench('--lease-minutes', '1', kind='nano', duration='75s')
-        _, err = client.communicate(timeout=LONGEST)
+        _, err = client.communicate(timeout=self.LONGEST)
         # A minute is too short for it, three times: an error of the board, which says that the lease is over.
         self.assertEqual(client.returncode, 2, err)
         self.assertIn('leasing another board', err)
         self.assertIn('revoked', err)
 
     def test_drained_boards_are_not_leased(self):
-        self.run_gantry('farm', 'drain', 'nano-1', '--reason', 'its fan')
-        self.assertIn('its fan', self.run_gantry('farm', 'status')[0])
+        self.gantry('farm', 'drain', 'nano-1', '--reason', 'its fan')
+        self.assertIn('its fan', self.gantry('farm', 'status').stdout)
         client = self.start('bench', 'm.gmod', '--farm', 'slurm', '--board', 'nano', '--max-wait', '8s', *QUICK)
-        _, err = self.finish(client, status=2)
+        err = self.finish(client, status=2).stderr
         self.assertIn('its fan', err)
-        self.run_gantry('farm', 'resume', 'nano-1')
+        self.gantry('farm', 'resume', 'nano-1')
         self.finish(self.bench(kind='nano'))
 
     def test_what_cannot_be_is_said(self):
         for arguments, words in ((['--farm', 'slurm', '--board', 'pi5:2'], 'measures on 1 board'),
                                  (['--farm', 'slurm', '--board', 'pi5', '--on', 'x:1'], 'leave out --on'),
                                  (['--farm', 'slurm'], '--board')):
-            _, err = self.run_gantry('bench', 'm.gmod', *arguments, status=1)
+            err = self.gantry('bench', 'm.gmod', *arguments, status=1).stderr
             self.assertIn(words, err)
-        _, err = self.run_gantry('farm', 'register', 'x', '--type', 'pi5', '--address', '127.0.0.1:1', '--keys',
-                                 str(self.boards['nano-1'].keys), status=2)
+        err = self.gantry('farm', 'register', 'x', '--type', 'pi5', '--address', '127.0.0.1:1', '--keys',
+                                 str(self.boards['nano-1'].keys), status=2).stderr
         self.assertIn('127.0.0.1:1', err)
 
 

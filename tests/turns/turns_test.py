@@ -4,25 +4,20 @@
 usage: turns_test.py GANTRY GANTRY_DEVICE
 """
 import contextlib
-import datetime
 import json
-import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-GANTRY, DEVICE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-LONGEST = 120
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
+from program_under_test import ProgramTest, board, seconds  # noqa: E402
+
+ProgramTest.GANTRY, DEVICE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+ProgramTest.LONGEST = 120
 BENCH = ['--threads', '1', '--processes', '4', '--warmup', '20', '--repeat', '200']
-
-
-def seconds(stamp):
-    return datetime.datetime.fromisoformat(stamp.replace('Z', '+00:00')).timestamp()
 
 
 def leases(log):
@@ -40,56 +35,25 @@ def leases(log):
     return sorted(held)
 
 
-class Turns(unittest.TestCase):
+class Turns(ProgramTest):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
-        cls.environment = dict(os.environ, HOME=scratch.name, XDG_CONFIG_HOME=scratch.name, XDG_CACHE_HOME=scratch.name,
-                               XDG_RUNTIME_DIR=scratch.name)
+        super().setUpClass()
+        cls.environment['XDG_RUNTIME_DIR'] = str(cls.folder)
         cls.environment.pop('GANTRY_NO_WAIT', None)
-        cls.run_gantry('zoo', 'lstm', '--size', '5', '-o', 'm.onnx')
-        cls.run_gantry('compile', 'm.onnx', '-o', 'm.gmod')
-
-    @classmethod
-    def start(cls, *arguments):
-        return subprocess.Popen([GANTRY, *arguments], cwd=cls.folder, env=cls.environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    @classmethod
-    def finish(cls, process, status=0):
-        out, err = process.communicate(timeout=LONGEST)
-        if process.returncode != status:
-            raise AssertionError(f'{process.args}: {process.returncode}\n{err}')
-        return out, err
-
-    @classmethod
-    def run_gantry(cls, *arguments, status=0):
-        return cls.finish(cls.start(*arguments), status)
+        cls.gantry('zoo', 'lstm', '--size', '5', '-o', 'm.onnx')
+        cls.gantry('compile', 'm.onnx', '-o', 'm.gmod')
 
     @contextlib.contextmanager
     def board(self, *options):
-        log = (self.folder / 'log').open('w+')
-        server = subprocess.Popen([DEVICE, 'serve', '--listen', '127.0.0.1:0', '--cache', self.folder / 'cache', *options],
-                                  stdout=subprocess.PIPE, stderr=log, text=True)
-        self.log = lambda: (self.folder / 'log').read_text()
-        try:
-            yield server.stdout.readline().split('listening on ')[1].split()[0]
-        finally:
-            server.terminate()
-            server.wait(timeout=30)
-            server.stdout.close()
-            log.close()
+        with (self.folder / 'log').open('w') as log, board([DEVICE], self.folder, *options, log=log) as address:
+            yield address
+
+    def log(self):
+        return (self.folder / 'log').read_text()
 
     def measuring(self, address):
-        return json.loads(self.run_gantry('boards', 'info', address, '--json')[0])['measuring']
-
-    def wait_until(self, condition):
-        deadline = time.monotonic() + 60
-        while not condition():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        return json.loads(self.gantry('boards', 'info', address, '--json').stdout)['measuring']
 
     def occupied(self, address):
         """A command that measures on the board for a minute."""
@@ -101,7 +65,7 @@ class Turns(unittest.TestCase):
     def test_two_benches_take_turns_and_never_overlap(self):
         with self.board('--turn', '0.3') as address:
             both = [self.start('bench', 'm.gmod', '--on', address, *BENCH, '--json') for _ in range(2)]
-            documents = [json.loads(self.finish(process)[0]) for process in both]
+            documents = [json.loads(self.finish(process).stdout) for process in both]
             log = self.log()
         for document in documents:
             self.assertEqual(len(document['processes']), 4)
@@ -120,11 +84,11 @@ class Turns(unittest.TestCase):
             shown = self.measuring(address)
             self.assertIn('bench m.gmod', shown['holder']['purpose'])
             self.assertEqual(shown['waiting'][0]['priority'], 'background')
-            text = self.run_gantry('boards', 'info', address)[0]
+            text = self.gantry('boards', 'info', address).stdout
             self.assertRegex(text, r'lease +(measured|held) by 127\.0\.0\.1')
             holder.kill()
             holder.communicate()
-            _, err = self.finish(waiting)
+            err = self.finish(waiting).stderr
             self.assertRegex(err, r"waiting for 127\.0\.0\.1, '.*bench m\.gmod', who has measured on .* for \d+ s")
 
     def test_interrupted_while_it_waits_it_leaves_the_queue(self):
@@ -144,7 +108,7 @@ class Turns(unittest.TestCase):
             holder = self.occupied(address)
             holder.send_signal(signal.SIGSTOP)
             began = time.monotonic()
-            self.run_gantry('bench', 'm.gmod', '--on', address, *BENCH)
+            self.gantry('bench', 'm.gmod', '--on', address, *BENCH)
             self.assertLess(time.monotonic() - began, 60)
             holder.kill()
             holder.communicate()
@@ -153,7 +117,7 @@ class Turns(unittest.TestCase):
         with self.board() as address:
             holder = self.occupied(address)
             for options in (['--no-wait'], ['--max-wait', '500ms']):
-                _, err = self.run_gantry('bench', 'm.gmod', '--on', address, *options, *BENCH, status=2)
+                err = self.gantry('bench', 'm.gmod', '--on', address, *options, *BENCH, status=2).stderr
                 self.assertIn('127.0.0.1 has measured there for', err)
             holder.kill()
             holder.communicate()
@@ -177,8 +141,8 @@ class Turns(unittest.TestCase):
             # For a while, so that some are let in while samples are taken, not while it loads.
             end = time.monotonic() + 6
             while time.monotonic() < end:
-                self.run_gantry('run', 'm.gmod', '--random', '--on', address, '--threads', '1')
-            document = json.loads(self.finish(bench)[0])
+                self.gantry('run', 'm.gmod', '--random', '--on', address, '--threads', '1')
+            document = json.loads(self.finish(bench).stdout)
         beside = [row for process in document['processes'] for row in process['beside']]
         self.assertTrue(beside)
         self.assertEqual({row['address'] for row in beside}, {'127.0.0.1'})
@@ -187,7 +151,7 @@ class Turns(unittest.TestCase):
     def test_on_this_machine(self):
         both = [self.start('bench', 'm.gmod', '--threads', '1', '--duration', '3s', '--precision-goal', '0.0001%', '--json')
                 for _ in range(2)]
-        documents = [json.loads(self.finish(process)[0]) for process in both]
+        documents = [json.loads(self.finish(process).stdout) for process in both]
         waited = sorted(document['turns']['waited_s'] for document in documents)
         self.assertLess(waited[0], 1)
         self.assertGreater(waited[1], 1)
@@ -196,14 +160,14 @@ class Turns(unittest.TestCase):
         holder = self.start('bench', 'm.gmod', '--threads', '1', '--duration', '60s', '--precision-goal', '0.0001%')
         self.wait_until(lambda: 'bench' in (self.folder / 'gantry-turns' / 'lock').read_text()
                         if (self.folder / 'gantry-turns' / 'lock').exists() else False)
-        out, err = self.run_gantry('bench', 'm.gmod', '--no-wait', *BENCH, '--json')
-        self.assertIn('bench m.gmod', json.loads(out)['turns']['beside'])
-        self.assertIn('at the same time', err)
-        _, err = self.run_gantry('bench', 'm.gmod', '--max-wait', '300ms', *BENCH, status=2)
+        done = self.gantry('bench', 'm.gmod', '--no-wait', *BENCH, '--json')
+        self.assertIn('bench m.gmod', json.loads(done.stdout)['turns']['beside'])
+        self.assertIn('at the same time', done.stderr)
+        err = self.gantry('bench', 'm.gmod', '--max-wait', '300ms', *BENCH, status=2).stderr
         self.assertIn('--max-wait', err)
         holder.kill()
         holder.communicate()
-        document = json.loads(self.run_gantry('bench', 'm.gmod', *BENCH, '--json')[0])
+        document = json.loads(self.gantry('bench', 'm.gmod', *BENCH, '--json').stdout)
         self.assertLess(document['turns']['waited_s'], 1)
 
 
