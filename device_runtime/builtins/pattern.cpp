@@ -1,6 +1,7 @@
 #include "device_runtime/builtins/pattern.h"
 
 #include <new>
+#include <optional>
 #include <regex>
 
 #include "device_runtime/builtins/functions.h"
@@ -54,8 +55,15 @@ Result<bool> Pattern::matches(std::string_view text) const {
 Status match_texts(const BuiltinCall& call) {
   GANTRY_TRY(check_call(call, {ElementType::kString}, {ElementType::kBool}));
   if (call.outputs[0].elements != call.inputs[0].elements) return bad_call(call);
-  Result<Pattern> pattern = Pattern::compile(call.text);
-  if (!pattern.ok()) return pattern.status();
+  // A thread runs one plan at a time, over and over: its last pattern is the next one, most often.
+  thread_local std::string known;
+  thread_local std::optional<Pattern> pattern;
+  if (!pattern || known != call.text) {
+    Result<Pattern> compiled = Pattern::compile(call.text);
+    if (!compiled.ok()) return compiled.status();
+    pattern = std::move(*compiled);
+    known = call.text;
+  }
   for (uint64_t i = 0; i < call.inputs[0].elements; ++i) {
     Result<std::string_view> text = text_at(call, call.inputs[0], i);
     if (!text.ok()) return text.status();

@@ -240,22 +240,31 @@ class Rewriter {
       at_ = end + 2;
       return Status();
     }
-    if (accept("\\")) {
-      if (peek() == 'p' || peek() == 'P') return wrong("classes of Unicode are not known here");
-      if (shorthand()) return Status();
-      char32_t value = 0;
-      if (!character(value)) return wrong("an escape that is none");
-      put_literal(value, true);
+    // Behind a class "-" is one, and so it is at the end; ranges are of two characters.
+    if (peek() == '\\' && peek(1) != '\0' && std::string_view("dDsSwW").find(peek(1)) != std::string_view::npos) {
+      ++at_;
+      shorthand();
       return Status();
     }
-    const bool is_range = peek() == '-' && result_.back() != L'[' && peek(1) != ']';
-    const CodePoint c = code_point_at(text_, at_);
-    if (is_range) {
-      result_ += L'-';
+    GANTRY_TRY(class_character());
+    if (peek() != '-' || peek(1) == ']' || at_ + 1 >= text_.size()) return Status();
+    ++at_;
+    result_ += L'-';
+    return class_character();
+  }
+
+  /// One character of a class.
+  Status class_character() {
+    char32_t value = 0;
+    if (accept("\\")) {
+      if (peek() == 'p' || peek() == 'P') return wrong("classes of Unicode are not known here");
+      if (!character(value)) return wrong("an escape that is none");
     } else {
-      put_literal(c.value, true);
+      const CodePoint c = code_point_at(text_, at_);
+      value = c.value;
+      at_ += c.bytes;
     }
-    at_ += c.bytes;
+    put_literal(value, true);
     return Status();
   }
 

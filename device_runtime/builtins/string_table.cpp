@@ -34,6 +34,7 @@ Status StringTable::begin_run(uint64_t limit) {
   texts_.resize(own_);
   made_.clear();
   bytes_ = 0;
+  for (const auto& [index, input] : inputs_) bytes_ += input.packed.size() + input.texts.size() * sizeof(std::string_view);
   return Status();
 }
 

@@ -81,7 +81,8 @@ Status split_texts(const BuiltinCall& call) {
   const uint64_t count = call.inputs[0].elements;
   if (result.shape.empty()) return bad_call(call);
   const auto width = static_cast<uint64_t>(result.shape.back());
-  if (result.elements != count * width) return bad_call(call);
+  uint64_t wanted = 0;
+  if (__builtin_mul_overflow(count, width, &wanted) || result.elements != wanted) return bad_call(call);
   Parts parts;
   for (uint64_t i = 0; i < count; ++i) {
     Result<std::string_view> text = text_at(call, call.inputs[0], i);

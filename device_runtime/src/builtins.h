@@ -1,5 +1,5 @@
 // What a plan's steps call beside kernels: functions of an optional part of the runtime, which programs link
-// that run such models (builtins_linked.cpp) or leave out (builtins_left_out.cpp).
+// that run such models (device_runtime/builtins) or leave out (builtins_left_out.cpp).
 #pragma once
 
 #include <cstddef>

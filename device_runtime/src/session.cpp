@@ -393,7 +393,8 @@ Status Session::before_run() {
                    module_->manifest().inputs()->Get(i)->name()->c_str());
   }
   GANTRY_TRY(prepare());
-  if (sizes_show_late_) has_run_ = false;  // a run that fails half-way leaves no outputs
+  // A run that fails half-way leaves no outputs, and no strings that older ones name.
+  if (sizes_show_late_ || strings_ != nullptr) has_run_ = false;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (sizes_show_late_ || !outputs_[i].memory->is_held()) continue;
     has_run_ = false;

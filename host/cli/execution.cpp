@@ -362,23 +362,15 @@ int threads_given(const ExecutionOptions& options) {
 
 }  // namespace
 
-Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation) {
-  plan_inputs(options, *invocation.outputs);  // a wrong file is found before a board is asked
-  const runtime::DeviceName device = device_of(options);
-  check_options_of_file(options);
-  check_cpus(options, parse_cpus(options.cpus));
-  const ShapeMap shapes = parse_shapes(options.shapes);
-  const SizeMap sizes = parse_sizes(options.sizes);
-  Execution execution;
-  execution.spans = invocation.spans;
-  {
-    TimedSpan span(invocation.spans.get(), "machine", "connect");
-    execution.machine = open_machine(options.board, options.key);
-    span.say("to", execution.machine->label());
-  }
-  const bool on_gpu = device.type == module_format::Device::Cuda;
-  ModuleRequest request{options.file,      options.contents, shapes,           sizes,
-                        options.opt_level, device,           options.gpu_arch, options.gpu_checks};
+ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invocation) {
+  ModuleRequest request{.file = options.file,
+                        .contents = options.contents,
+                        .shapes = parse_shapes(options.shapes),
+                        .sizes = parse_sizes(options.sizes),
+                        .opt_level = options.opt_level,
+                        .device = device_of(options),
+                        .gpu_arch = options.gpu_arch,
+                        .gpu_checks = options.gpu_checks};
   if (!options.precision.empty()) request.precision = find_precision(options.precision);
   if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
   request.decisions = read_decisions(options.decisions, invocation);
@@ -387,13 +379,30 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   request.threads = threads_given(options);
   request.use_cache = !options.no_cache;
   request.keep_program = options.keep_program;
+  return request;
+}
+
+Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation) {
+  plan_inputs(options, *invocation.outputs);  // a wrong file is found before a board is asked
+  device_of(options);
+  check_options_of_file(options);
+  check_cpus(options, parse_cpus(options.cpus));
+  Execution execution;
+  execution.spans = invocation.spans;
+  {
+    TimedSpan span(invocation.spans.get(), "machine", "connect");
+    execution.machine = open_machine(options.board, options.key);
+    span.say("to", execution.machine->label());
+  }
+  const ModuleRequest request = request_of(options, invocation);
+  const bool on_gpu = request.device.type == module_format::Device::Cuda;
   execution.module = module_for(
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);
   upload_named(execution, options, invocation);
   const TimedSpan span(invocation.spans.get(), "machine", "make and send the inputs");
-  execution.inputs = given_inputs(execution, options, shapes, sizes);
+  execution.inputs = given_inputs(execution, options, request.shapes, request.sizes);
   note_chosen_sizes(execution, invocation);
-  check_made_up_inputs(options, shapes, execution);
+  check_made_up_inputs(options, request.shapes, execution);
   set_inputs(execution);
   return execution;
 }

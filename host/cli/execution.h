@@ -66,6 +66,8 @@ struct Execution {
   std::vector<GivenInput> inputs;
   std::shared_ptr<SpanRecorder> spans;  ///< of the invocation: null where nobody asks
 };
+/// What module_for() is asked for; files that the options name are read. User errors for options that are none.
+ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invocation);
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation);
 /// A new process on the same machine in the place of the old one, with the same module and inputs.
 void restart(Execution& execution, const ExecutionOptions& options);

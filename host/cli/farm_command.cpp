@@ -11,8 +11,7 @@
 #include "host/farm/farm_file.h"
 #include "host/farm/lease_machine.h"
 #include "host/support/error.h"
-#include "host/support/output_file.h"
-#include "host/support/temporary.h"
+#include "rpc/security/key.h"
 
 namespace gantry::cli {
 namespace {
@@ -185,9 +184,9 @@ int hold(const Options& options) {
   request.board_type = options.board.type;
   request.lease = variable("GANTRY_LEASE");
   request.seconds = options.minutes * 60;
-  const TemporaryFolder folder("hold");
-  write_file(folder.path() / "key", variable("GANTRY_LEASE_KEY") + "\n", OutputFile::Privacy::kSecret);
-  request.key = rpc::read_key_file(folder.path() / "key");
+  const auto key = rpc::parse_key(variable("GANTRY_LEASE_KEY"));
+  if (!key) user_error("gantry farm hold is what a lease's job runs: GANTRY_LEASE_KEY is no key of gantry");
+  request.key = *key;
   farm::SlurmCommands slurm;
   const auto job = static_cast<farm::JobId>(std::strtoul(variable("SLURM_JOB_ID").c_str(), nullptr, 10));
   return farm::hold_board(farm::farm_folder(), request, slurm, job);

@@ -242,7 +242,7 @@ void check_npy_size(const NpyHeader& header, uint64_t bytes_of_data, const std::
 
 HostTensor npy_tensor(const NpyHeader& header, std::vector<std::byte> data) {
   if (header.strings) {
-    if (header.fortran_order && header.shape.size() > 1 && header.strings->characters > 0)
+    if (header.fortran_order && header.shape.size() > 1)
       data = to_row_major(data, header.shape, header.strings->element_bytes());
     const auto elements = static_cast<size_t>(element_count(header.shape));
     return {header.type, header.shape, strings_from_npy(*header.strings, elements, data)};

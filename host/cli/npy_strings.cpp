@@ -58,7 +58,7 @@ std::optional<NpyStrings> strings_of_descr(std::string_view descr) {
   const char* end = descr.data() + descr.size();
   const auto [stop, error] = std::from_chars(descr.data() + 2, end, type.characters);
   constexpr size_t kMost = size_t{1} << 28;
-  if (error != std::errc() || stop != end || type.characters > kMost) return std::nullopt;
+  if (error != std::errc() || stop != end || type.characters == 0 || type.characters > kMost) return std::nullopt;
   return type;
 }
 

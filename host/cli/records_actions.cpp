@@ -26,16 +26,9 @@ using records::Store;
 /// "2026-11-27" is its first second.
 std::string date_of(const std::string& option, const std::string& text) {
   constexpr std::string_view kDay = "2026-11-27", kSecond = "2026-11-27T08:05:00Z";
-  const auto fits = [&](std::string_view pattern) {
-    if (text.size() != pattern.size()) return false;
-    for (size_t i = 0; i < text.size(); ++i) {
-      const bool digit = pattern[i] >= '0' && pattern[i] <= '9';
-      if (digit ? text[i] < '0' || text[i] > '9' : text[i] != pattern[i]) return false;
-    }
-    return true;
-  };
-  if (text.empty() || fits(kSecond)) return text;
-  if (fits(kDay)) return text + "T00:00:00Z";
+  constexpr std::string_view kMidnight = "T00:00:00Z";
+  if (text.empty() || records::is_date(text)) return text;
+  if (std::string midnight = text + std::string(kMidnight); records::is_date(midnight)) return midnight;
   user_error("{} {}: is no date; write {} or {}", option, text, kDay, kSecond);
 }
 

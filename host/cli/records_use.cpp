@@ -77,7 +77,7 @@ std::shared_ptr<records::Store> read_records(const std::string& place, const Inv
 }
 
 std::string machine_name(const rpc::BoardInfo& machine, const Target& target, int gpu) {
-  if (target.device != DeviceKind::kGpu) return machine.cpu;
+  if (target.device != DeviceKind::kGpu) return machine.cpu.empty() ? machine.architecture : machine.cpu;
   const auto index = static_cast<size_t>(gpu);
   return index < machine.gpus.size() ? machine.gpus[index].name : "";
 }
@@ -90,7 +90,7 @@ std::string machine_name(const Target& target) {
   return is_this ? cpu.brand : "";
 }
 
-RecordsUse::RecordsUse(const std::string& place, const Invocation& invocation) : place_(place) {
+RecordsUse::RecordsUse(const std::string& place, const Invocation& invocation) {
   if (place.empty()) return;
   if (place.find("://") == std::string::npos) invocation.outputs->reads(place, "the records");
   store_ = read_records(place, invocation);

@@ -30,7 +30,7 @@ struct RecordMachine {
   std::string name;  ///< the processor as it calls itself; empty: not known
   int threads = 0;   ///< 0: not known
 };
-/// Of a target for a device of that machine: the GPU's name, or the CPU's.
+/// Of a target for a device of that machine: the GPU's name, or the CPU's (its architecture where it has none).
 std::string machine_name(const rpc::BoardInfo& machine, const Target& target, int gpu);
 /// That of this machine where the target is exactly it, else empty.
 std::string machine_name(const Target& target);
@@ -53,7 +53,6 @@ class RecordsUse {
   nlohmann::ordered_json json() const;
 
  private:
-  std::string place_;
   std::shared_ptr<records::Store> store_;
   std::vector<NodeDecision> decisions_;
 };

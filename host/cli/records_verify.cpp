@@ -6,9 +6,11 @@
 #include "host/cli/compare_models.h"
 #include "host/cli/expectation.h"
 #include "host/cli/records_use.h"
+#include "host/cli/tune_measurer.h"
 #include "host/records/setting.h"
 #include "host/records/work_program.h"
 #include "host/support/error.h"
+#include "rpc/error.h"
 
 namespace gantry::cli {
 namespace {
@@ -17,12 +19,8 @@ using records::Outcome;
 using records::Record;
 
 constexpr uint64_t kSeed = 0;
-// Largest difference by largest result: of sums in f32 in another order, and of operands of 8 to 11 bits.
-constexpr double kExactTolerance = 1e-4, kRoundedTolerance = 2e-2;
-
-double tolerance_of(const std::string& precision) {
-  return precision.starts_with("fp32") ? kExactTolerance : kRoundedTolerance;
-}
+// Largest difference by largest result, at least: of a work by itself, whose sums are in another order.
+constexpr double kLeastTolerance = 1e-4;
 
 struct Built {
   Contents module;
@@ -57,22 +55,28 @@ CompareSide side_of(const Built& built, const Record& record, const VerifyOption
   return side;
 }
 
-/// Of the first outputs for the same inputs; empty: they are as near as they must be.
-std::string difference(const CompareSide& first, const CompareSide& second, double tolerance,
+/// What of the second's is wrong: its outputs for the same inputs, or that the board gave it up.
+std::optional<tune::Failure> failure_of(const CompareSide& first, const CompareSide& second, double tolerance,
                        const Invocation& invocation) {
   Execution executions[] = {prepare_execution(first.execution, invocation),
                             prepare_execution(second.execution, invocation)};
-  for (Execution& execution : executions) execution.machine->run();
+  executions[0].machine->run();
+  try {
+    executions[1].machine->run();
+  } catch (const rpc::Error& error) {
+    if (error.kind() != rpc::ErrorKind::kBoard) throw;
+    return tune::Failure{Outcome::kCrashed, error.what()};
+  }
   for (size_t i = 0; i < executions[0].loaded.outputs.size(); ++i) {
     const auto index = static_cast<int>(i);
     const Deviation deviation =
         compare_tensors(executions[1].machine->output(index), executions[0].machine->output(index),
                         executions[0].loaded.outputs[i].name, first.name);
     if (!deviation.within(tolerance))
-      return fmt::format("results differ by {:.3g} of the largest, more than {:g}", deviation.relative,
-                         tolerance);
+      return tune::Failure{Outcome::kWrong, fmt::format("results differ by {:.3g} of the largest, more than {:g}",
+                                                        deviation.relative, tolerance)};
   }
-  return "";
+  return std::nullopt;
 }
 
 /// Of milliseconds.
@@ -113,11 +117,8 @@ Record again_of(const Record& record, const records::Setting& setting, const Dec
 }
 
 void fail(Record& record, Outcome outcome, std::string reason) {
-  for (char& c : reason) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
   record.outcome = outcome;
-  record.reason = std::move(reason);
+  record.reason = records::line_of(std::move(reason));
 }
 
 /// Why it cannot be measured on a machine whose setting is the other one; empty: it can.
@@ -147,9 +148,9 @@ std::optional<Record> measured(const Record& record, const records::WorkProgram&
   progress.clear();
   const CompareSide first = side_of(base, record, options, to_string(base.decision));
   const CompareSide second = side_of(other, record, options, to_string(record.decision));
-  if (std::string wrong = difference(first, second, tolerance_of(setting.precision), invocation);
-      !wrong.empty()) {
-    fail(again, Outcome::kWrong, wrong);
+  const double tolerance = std::max(kLeastTolerance, default_tolerance(target.precision));
+  if (const auto failure = failure_of(first, second, tolerance, invocation)) {
+    fail(again, failure->outcome, failure->why);
     return again;
   }
   CompareMeasureOptions how;
@@ -159,8 +160,24 @@ std::optional<Record> measured(const Record& record, const records::WorkProgram&
   again.timing = timing_of(report);
   again.confirmation = true;
   for (const std::string& warning : report.warnings)
-    again.beside += (again.beside.empty() ? "" : "; ") + warning;
+    again.beside += (again.beside.empty() ? "" : "; ") + records::line_of(warning);
   return again;
+}
+
+void measure_again(Verified& result, const Record& record, const records::WorkProgram& program,
+                   const rpc::BoardInfo& info, const VerifyOptions& options, const Invocation& invocation) {
+  const Target target = with_precision(target_of_board(info.architecture, info.llvm_cpu, info.features),
+                                       find_precision(record.key.setting.precision));
+  const records::Setting here = records::setting_of(target, machine_name(info, target, 0),
+                                                    record.key.setting.threads, record.key.setting.optimize);
+  result.why = elsewhere(record.key.setting, here);
+  if (!result.why.empty()) return;
+  result.again = measured(record, program, here, target, options, invocation);
+  if (result.again) {
+    result.again->date = records::date_now();
+  } else {
+    result.why = "the compiler takes its decision by itself";
+  }
 }
 
 }  // namespace
@@ -173,19 +190,12 @@ Verified verify_record(const Record& record, records::Store& store, const Verify
     result.why = "the store has no program of its work";
     return result;
   }
-  const auto machine = open_machine(options.board, options.key);
-  const rpc::BoardInfo& info = machine->info();
-  const Target target = with_precision(target_of_board(info.architecture, info.llvm_cpu, info.features),
-                                       find_precision(record.key.setting.precision));
-  const records::Setting here = records::setting_of(target, machine_name(info, target, 0),
-                                                    record.key.setting.threads, record.key.setting.optimize);
-  result.why = elsewhere(record.key.setting, here);
-  if (!result.why.empty()) return result;
-  result.again = measured(record, {record.key.work, *text}, here, target, options, invocation);
-  if (result.again) {
-    result.again->date = records::date_now();
-  } else {
-    result.why = "the compiler takes its decision by itself";
+  const rpc::BoardInfo info = open_machine(options.board, options.key)->info();
+  try {
+    measure_again(result, record, {record.key.work, *text}, info, options, invocation);
+  } catch (const Error& error) {  // of an older version's program, say: the next record may do
+    if (error.kind() != ErrorKind::kUser) throw;
+    result.why = error.what();
   }
   return result;
 }

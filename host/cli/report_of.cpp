@@ -10,19 +10,11 @@
 #include "host/cli/program_of_module.h"
 #include "host/cli/report_summary.h"
 #include "host/cli/text.h"
+#include "host/records/record.h"
 #include "module_generated.h"
 
 namespace gantry::cli {
 namespace {
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 std::string optimized_for(const runtime::SharedBytes& module) {
   auto contents = runtime::ModuleContents::from_bytes(module, /*check_digests=*/false);
@@ -45,7 +37,7 @@ BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& opti
                       const Execution& execution, const Invocation& invocation) {
   BenchReport report;
   report.gantry_version = GANTRY_VERSION;
-  report.date = utc_now();
+  report.date = records::date_now();
   report.command = invocation.arguments;
   report.model = choice.file;
   report.module_digest = execution.module.digest;

@@ -14,8 +14,8 @@ namespace gantry::cli {
 /// strings their lengths, then what they say (host/compiler/string_tensors.h).
 using HostTensor = rpc::Tensor;
 
-/// "f32", "i64", "bool", …; "type(code=9, bits=4)" for what has no name.
 bool is_string(const rpc::ElementType& type);
+/// "f32", "i64", "bool", …; "type(code=9, bits=4)" for what has no name.
 std::string type_name(const rpc::ElementType& type);
 std::optional<rpc::ElementType> parse_type_name(std::string_view name);
 /// What elements of type `read` in one of NumPy's files are where `wanted` is: types that NumPy has no name for are

@@ -147,7 +147,7 @@ struct MachineMeasurer::Parts {
   std::list<std::pair<std::string, ProgramPtr>> programs = {};  ///< the last one used is first
 
   ProgramPtr program_of(const Choices& choices);
-  Batch measure_alone(TunedSeat& seat, const Choices& base, const Trials& trials,
+  Batch measure_alone(TunedSeat& seat, const ProgramPtr& base_program, const Trials& trials,
                       const ProgramPtr& trial_program, Effort effort);
   std::vector<TunedRound> play_on_all(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
                                       int rounds);
@@ -254,10 +254,9 @@ std::vector<TunedRound> MachineMeasurer::Parts::play_on_all(const runtime::Share
   return all;
 }
 
-Batch MachineMeasurer::Parts::measure_alone(TunedSeat& seat, const Choices& base, const Trials& trials,
+Batch MachineMeasurer::Parts::measure_alone(TunedSeat& seat, const ProgramPtr& base_program, const Trials& trials,
                                             const ProgramPtr& trial_program, Effort effort) {
   Batch batch;
-  const ProgramPtr base_program = program_of(base);
   try {
     const std::vector<TunedRound> played =
         effort == Effort::kSure
@@ -282,7 +281,7 @@ Batch MachineMeasurer::Parts::measure_alone(TunedSeat& seat, const Choices& base
 std::vector<Batch> MachineMeasurer::measure(const Choices& base, const std::vector<Trials>& batches,
                                             Effort effort) {
   Parts& parts = *parts_;
-  parts.program_of(base);  // before several want it
+  const ProgramPtr base_program = parts.program_of(base);
   BuildsAhead programs(batches.size(), batches_at_once() > 1,
                        [&](size_t i) { return parts.built(with_trials(base, batches[i])); });
   std::vector<Batch> results(batches.size());
@@ -293,7 +292,7 @@ std::vector<Batch> MachineMeasurer::measure(const Choices& base, const std::vect
       if (const auto* failure = std::get_if<tune::Failure>(&program)) {
         results[mine].failure = *failure;
       } else {
-        results[mine] = parts.measure_alone(seat, base, batches[mine], std::get<ProgramPtr>(program), effort);
+        results[mine] = parts.measure_alone(seat, base_program, batches[mine], std::get<ProgramPtr>(program), effort);
       }
     }
   };

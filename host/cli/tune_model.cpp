@@ -38,23 +38,6 @@ CompileOptions compilation(const ModuleRequest& request, const rpc::BoardInfo& m
   return options;
 }
 
-ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invocation) {
-  ModuleRequest request;
-  request.file = options.file;
-  request.contents = options.contents;
-  request.shapes = parse_shapes(options.shapes);
-  request.sizes = parse_sizes(options.sizes);
-  request.opt_level = options.opt_level;
-  request.device = runtime::parse_device(options.device).value();  // prepare_execution has looked at it
-  request.gpu_arch = options.gpu_arch;
-  request.gpu_checks = options.gpu_checks;
-  if (!options.precision.empty()) request.precision = find_precision(options.precision);
-  if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
-  request.decisions = read_decisions(options.decisions, invocation);
-  request.use_cache = !options.no_cache;
-  return request;
-}
-
 std::string host_name() {
   char name[256] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
@@ -67,8 +50,7 @@ tune::RunFacts run_facts(const tune::Network& network, const MachineMeasurer& me
   const std::string machine = machine_name(measurer.board(), target, device.ok() ? device.value().index : 0);
   tune::RunFacts facts;
   facts.setting =
-      records::setting_of(target, machine.empty() ? measurer.board().architecture : machine,
-                          measurer.threads(), options.optimize.empty() ? "speed" : options.optimize);
+      records::setting_of(target, machine, measurer.threads(), options.optimize.empty() ? "speed" : options.optimize);
   facts.model = std::filesystem::path(options.file).filename().string();
   facts.board = boards;
   facts.source = fmt::format("gantry tune {} on {}", GANTRY_VERSION, host_name());
@@ -98,6 +80,7 @@ std::vector<std::string> boards_of(const std::string& text) {
 /// The file is found to be wrong before minutes of measuring.
 std::unique_ptr<records::Store> open_records(const std::string& place, const Invocation& invocation) {
   if (place.empty()) return nullptr;
+  if (place.find("://") == std::string::npos) invocation.outputs->reads(place, "the records");
   records::StoreOptions options;
   options.create = true;
   options.warn = [&](const std::string& message) { invocation.warn(message); };
@@ -124,7 +107,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   silent.quiet = true;
   silent.hear = [](const std::string&, bool) {};
   tune::Network network(import_model(execution.file, request.shapes, request.sizes, silent, request.optimize,
-                                     {}, execution.contents),
+                                     {}, execution.contents, request.custom_ops),
                         compilation(request, prepared.machine->info()));
   const double tolerance = options.tolerance.value_or(default_tolerance(network.target().precision));
   MachineMeasurer measurer(execution, boards, network, std::move(prepared), {tolerance, options.tune.seed, options.turns},
@@ -136,19 +119,26 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   tune::Notebook notebook(store.get(), facts, [&](const std::string& message) { invocation.warn(message); });
   const std::unique_ptr<tune::CostModel> model = tune::make_cost_model();
   const SteadyClock clock;
-  tune::TuneOptions tuning = options.tune;
-  tuning.seconds = std::max(0.0, tuning.seconds - taken.seconds());
   TunedModel tuned;
   std::vector<tune::Example> prior;
   if (store) prior = network.prior(*store, facts.setting);
-  tuned.report.result = tune::tune(
-      network.tasks(), tuning,
+  tune::TuneOptions tuning = options.tune;
+  tuning.seconds = std::max(0.0, tuning.seconds - taken.seconds());
+  const auto tune = [&] {
+    return tune::tune(network.tasks(), tuning,
       {measurer, network, *model, notebook, clock,
        [&](const tune::Progress& now) {
          const double done = options.tune.seconds > 0 ? 1 - now.seconds_left / options.tune.seconds : 1.0;
          progress.update(progress_text(now) + " on " + label, std::clamp(done, 0.0, 1.0));
        },
        std::move(prior)});
+  };
+  try {
+    tuned.report.result = tune();
+  } catch (...) {
+    notebook.flush();  // what was measured before stays
+    throw;
+  }
   try {
     notebook.finish();
   } catch (const Error& error) {

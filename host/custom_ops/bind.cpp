@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <span>
 
 #include "host/custom_ops/custom_ops.h"
 #include "host/ops/custom.h"
@@ -8,13 +8,24 @@
 namespace gantry {
 namespace {
 
+/// Of a text that was written by hand: the kernel takes what is listed to be there.
+void expect_counts(const Node& node, const std::string& who, const CustomOp& op) {
+  const size_t inputs = op.signature.inputs.size(), outputs = op.signature.outputs.size();
+  if (node.inputs.size() == inputs && node.results.size() == outputs) return;
+  user_error("node {} calls the custom op {} with {} inputs for {} results, and {} lists {} and {}", who, op.full_name(),
+             node.inputs.size(), node.results.size(), op.source, inputs, outputs);
+}
+
 std::shared_ptr<const CustomKernel> kernel_of(const Node& node, const CustomAttrs& attrs,
                                               const CustomOps* ops) {
   const std::string who = ops::origin_of(node);
   bool known = false;
-  for (const CustomOp& op : ops == nullptr ? std::vector<CustomOp>() : ops->all()) {
+  for (const CustomOp& op : ops == nullptr ? std::span<const CustomOp>() : std::span(ops->all())) {
     if (op.kernel == nullptr || op.full_name() != attrs.op) continue;
-    if (short_digest(*op.kernel) == attrs.kernel) return op.kernel;
+    if (short_digest(*op.kernel) == attrs.kernel) {
+      expect_counts(node, who, op);
+      return op.kernel;
+    }
     known = true;
   }
   if (!known)

@@ -2,16 +2,12 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "device_runtime/include/gantry/custom_op.h"
 #include "host/custom_ops/custom_ops.h"
 #include "host/support/error.h"
-#include "host/support/input_file.h"
+#include "host/support/mapped_file.h"
 
 namespace gantry {
 namespace {
@@ -22,15 +18,9 @@ constexpr const char* kDescription = "ops.toml";
 constexpr uint64_t kLargestFile = uint64_t{256} << 20;
 
 std::string read_whole(const fs::path& path) {
-  std::error_code code;
-  if (fs::is_directory(path, code)) user_error("{}: is a folder, not a file", path.string());
-  std::ifstream file(path, std::ios::binary);
-  if (!file) cannot_read(path, errno);
-  const uint64_t size = fs::file_size(path, code);
-  if (!code && size > kLargestFile) user_error("{}: is larger than a custom op's file can be", path.string());
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) cannot_read(path, errno);
-  return bytes;
+  const MappedFile file(path);
+  if (file.size() > kLargestFile) user_error("{}: is larger than a custom op's file can be", path.string());
+  return std::string(file.data(), file.size());
 }
 
 std::vector<CustomOp> read_folder(const fs::path& folder, const std::function<void(const fs::path&)>& reads) {

@@ -120,10 +120,26 @@ class OpReader {
     }
   }
 
+  /// Types that a kernel is told of.
+  void expect_handed(DType type) const {
+    if (type > DType::kBool) fail("kernel: no kernel is handed {} (gantry/custom_op.h lists the types)", name_of(type));
+  }
+  void expect_handed_types() const {
+    for (const auto* patterns : {&op_.signature.inputs, &op_.signature.outputs}) {
+      for (const TensorPattern& pattern : *patterns) {
+        if (const auto type = parse_dtype(pattern.type)) expect_handed(*type);
+      }
+    }
+    for (const TypeVariable& variable : op_.signature.types) {
+      for (const DType type : variable.types) expect_handed(type);
+    }
+  }
+
   void read_kernel() {
     const toml::table* kernel = table_["kernel"].as_table();
     if (kernel == nullptr) fail("kernel is a table: the function's name, and files by architecture");
     expect_types("an op with a kernel says what its tensors are:");
+    expect_handed_types();
     auto code = std::make_shared<CustomKernel>();
     code->op = op_.full_name();
     code->source = source_;

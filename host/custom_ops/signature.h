@@ -51,8 +51,6 @@ struct Signature {
   std::vector<AttributeSpec> attributes;
   std::optional<Dim> scratch;  ///< bytes
   Shape blocks, sizes;         ///< of a kernel for GPUs (CustomAttrs)
-
-  size_t required_inputs() const;
 };
 
 /// Each a user error that quotes the text and says what is wrong with it.

@@ -152,11 +152,6 @@ std::string AttributeSpec::kind_text() const {
   internal_error("unknown kind of attribute");
 }
 
-size_t Signature::required_inputs() const {
-  return static_cast<size_t>(
-      std::ranges::count_if(inputs, [](const TensorPattern& input) { return !input.optional; }));
-}
-
 TensorPattern parse_tensor_pattern(std::string_view text) {
   TensorPattern pattern;
   std::string_view rest = trim(text);

@@ -15,6 +15,8 @@
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
 #include "host/ops/text.h"
+#include "host/passes/fusion_report.h"
+#include "host/passes/layout_record.h"
 #include "host/passes/symbol_order.h"
 #include "host/support/error.h"
 #include "host/targets/common/knob_misfit.h"
@@ -301,13 +303,17 @@ Program build_with_records(const Graph& graph, const Target& target, CompileOpti
     } catch (const UnfitKernel& kernel) {
       note_misfit(kernel, program.decisions, misfits);
     }
+    // What was heard of the program that is gone; fusions and layouts are of the last one alone.
     if (options.observer.decisions != nullptr) options.observer.decisions->resize(told);
+    if (options.observer.fusion != nullptr) *options.observer.fusion = {};
+    if (options.observer.layouts != nullptr) *options.observer.layouts = {};
   }
 }
 
 }  // namespace
 
 Program build_program(const Graph& graph, const Target& target, const CompileOptions& options) {
+  if (options.records) return build_with_records(graph, target, options);
   return build_program(clone_graph(graph), target, options);
 }
 

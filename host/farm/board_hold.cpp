@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "host/farm/farm_file.h"
 #include "host/farm/lease_machine.h"
@@ -136,12 +137,12 @@ class Hold {
         problem_ = fmt::format("{} is drained: {}", name, board.drained);
         continue;
       }
-      auto lock = BoardLock::try_take(farm_, name);
-      if (!lock) {
-        problem_ = fmt::format("{} is held by another lease", name);
-        continue;
-      }
       try {
+        auto lock = BoardLock::try_take(farm_, name);
+        if (!lock) {
+          problem_ = fmt::format("{} is held by another lease", name);
+          continue;
+        }
         remove_stale_keys(board.keys);
         auto key = std::make_unique<InstalledKey>(board.keys, request_.key);
         auto client = connect(board.address, request_.key);
@@ -149,7 +150,9 @@ class Hold {
         return std::make_unique<Held>(Held{name, board, std::move(*lock), std::move(key), std::move(client)});
       } catch (const std::exception& error) {
         problem_ = fmt::format("{} is not well: {}", name, error.what());
-        add_to_log(farm_, fmt::format("unfit {} job {}: {}", name, job_, error.what()));
+        // Once a reason, not at each look.
+        if (std::exchange(unfit_[name], error.what()) != error.what())
+          add_to_log(farm_, fmt::format("unfit {} job {}: {}", name, job_, error.what()));
       }
     }
     return nullptr;
@@ -182,6 +185,7 @@ class Hold {
   JobId job_;
   Stopwatch whole_;
   std::string problem_;
+  std::map<std::string, std::string> unfit_;  ///< why boards were left out, by name
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <toml++/toml.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@ namespace gantry::farm {
 namespace {
 
 constexpr char kFile[] = "farm.toml";
+/// What is shared by those who may lease, whatever their umask.
+constexpr mode_t kOfTheGroup = 0660;
 
 bool is_name(const std::string& text) {
   constexpr std::string_view kOthers = ".-_";
@@ -70,7 +73,10 @@ FarmFile FarmFile::read(const std::filesystem::path& folder) {
 
 void FarmFile::update(const std::filesystem::path& folder, const std::function<void(FarmFile&)>& change) {
   std::error_code error;
-  std::filesystem::create_directories(folder / "locks", error);
+  // Whatever the umask: the folder is of a group.
+  if (std::filesystem::create_directories(folder / "locks", error))
+    std::filesystem::permissions(folder / "locks", std::filesystem::perms::group_write,
+                                 std::filesystem::perm_options::add, error);
   if (error)
     user_error("{}: {}; is this a gateway, and are you to change its farm?", folder.string(),
                error.message());
@@ -111,8 +117,9 @@ FarmBoard& FarmFile::find(const std::string& name) {
 
 std::optional<BoardLock> BoardLock::try_take(const std::filesystem::path& folder, const std::string& board) {
   const int file =
-      ::open((folder / "locks" / board).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0660);
-  if (file < 0) return std::nullopt;
+      ::open((folder / "locks" / board).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kOfTheGroup);
+  if (file < 0) board_error("{}: {}", (folder / "locks" / board).string(), std::strerror(errno));
+  (void)::fchmod(file, kOfTheGroup);  // others than its owner may not, and need not
   int result = 0;
   while ((result = ::flock(file, LOCK_EX | LOCK_NB)) != 0 && errno == EINTR) {
   }
@@ -138,8 +145,9 @@ void add_to_log(const std::filesystem::path& folder, const std::string& text) {
   const auto ms = duration_cast<milliseconds>(now.time_since_epoch()).count() % 1000;
   const std::string line = fmt::format("{}.{:03}Z {}\n", time, ms, text);
   const int file =
-      ::open((folder / "log").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0660);
+      ::open((folder / "log").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kOfTheGroup);
   if (file < 0) return;
+  (void)::fchmod(file, kOfTheGroup);
   if (::write(file, line.data(), line.size()) < 0) errno = 0;
   ::close(file);
 }

@@ -8,14 +8,19 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What later versions may leave out, or give as null.
+/// What later versions may leave out, or give as null; of a list, as which they give states, the first.
 std::string text(const Json& object, const char* field) {
   const auto value = object.find(field);
-  return value != object.end() && value->is_string() ? value->get<std::string>() : "";
+  if (value == object.end()) return "";
+  const Json& one = value->is_array() && !value->empty() ? value->front() : *value;
+  return one.is_string() ? one.get<std::string>() : "";
 }
+/// Later versions write {"set": true, "number": 7}.
 int64_t number(const Json& object, const char* field) {
   const auto value = object.find(field);
-  return value != object.end() && value->is_number_integer() ? value->get<int64_t>() : 0;
+  if (value == object.end()) return 0;
+  if (value->is_object()) return number(*value, "number");
+  return value->is_number_integer() ? value->get<int64_t>() : 0;
 }
 
 Json parse(std::string_view json, const char* list) {
@@ -32,13 +37,6 @@ JobPhase phase_of(const std::string& state) {
       state == "SUSPENDED")
     return JobPhase::kPending;
   return state == "RUNNING" ? JobPhase::kRunning : JobPhase::kEnded;
-}
-
-std::string first_of(const Json& object, const char* field) {
-  const auto list = object.find(field);
-  return list != object.end() && list->is_array() && !list->empty() && (*list)[0].is_string()
-             ? (*list)[0].get<std::string>()
-             : "";
 }
 
 }  // namespace
@@ -73,13 +71,15 @@ std::vector<Job> parse_leases(std::string_view json) {
     Job job;
     job.id = static_cast<JobId>(number(entry, "job_id"));
     job.state = text(entry, "job_state");
+    if (job.state.empty())
+      throw SlurmError("Slurm's JSON gives a job no state: gantry reads that of Slurm 22.05 and the like", false);
     job.phase = phase_of(job.state);
     job.reason = text(entry, "state_reason");
     job.comment = text(entry, "comment");
     job.user = text(entry, "user_name");
     job.node = text(entry, "nodes");
     job.board = text(entry, "tres_per_node");
-    job.unit = first_of(entry, "gres_detail");
+    job.unit = text(entry, "gres_detail");
     job.submitted = number(entry, "submit_time");
     job.started = number(entry, "start_time");
     job.ends = number(entry, "end_time");
@@ -95,7 +95,7 @@ std::vector<NodeBoards> parse_boards(std::string_view json) {
   for (const Json& entry : document["nodes"]) {
     if (!entry.is_object()) continue;
     NodeBoards node{text(entry, "name"), text(entry, "state"), text(entry, "reason"), {}};
-    if (const std::string flag = first_of(entry, "state_flags"); !flag.empty()) node.state += "+" + flag;
+    if (const std::string flag = text(entry, "state_flags"); !flag.empty()) node.state += "+" + flag;
     for (const auto& [type, count] : parse_resources(text(entry, "gres"))) node.boards[type].first = count;
     for (const auto& [type, count] : parse_resources(text(entry, "gres_used")))
       node.boards[type].second = count;

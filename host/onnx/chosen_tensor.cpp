@@ -5,12 +5,6 @@
 namespace gantry {
 namespace {
 
-Term stacked(const std::vector<Term>& tensors) {
-  std::vector<Term> parts;
-  for (const Term& tensor : tensors) parts.push_back(tensor.unsqueezed(0));
-  return concatenated(parts, 0);
-}
-
 /// All elements lie one tensor behind the other; shapes and where each begins are data that the number
 /// chooses from.
 Term of_unlike_shapes(NodeImport& n, const std::vector<Term>& tensors, const Term& number) {
@@ -37,6 +31,12 @@ Term of_unlike_shapes(NodeImport& n, const std::vector<Term>& tensors, const Ter
 
 }  // namespace
 
+Term stacked(const std::vector<Term>& tensors, int64_t axis) {
+  std::vector<Term> parts;
+  for (const Term& tensor : tensors) parts.push_back(tensor.unsqueezed(axis));
+  return concatenated(parts, axis);
+}
+
 Term chosen_tensor(NodeImport& n, const std::vector<Term>& tensors, const Term& number) {
   const Term& first = tensors.at(0);
   const auto is_like = [&](const Term& other) {
@@ -45,7 +45,7 @@ Term chosen_tensor(NodeImport& n, const std::vector<Term>& tensors, const Term& 
   if (!std::ranges::all_of(tensors, is_like))
     n.unsupported(UnsupportedKind::kRunTimeValue, "position in a sequence of tensors of unlike ranks");
   const auto is_same = [&](const Term& other) { return other.shape() == first.shape(); };
-  if (std::ranges::all_of(tensors, is_same)) return gather(stacked(tensors), number.reshaped({}), 0);
+  if (std::ranges::all_of(tensors, is_same)) return gather(stacked(tensors, 0), number.reshaped({}), 0);
   return of_unlike_shapes(n, tensors, number);
 }
 

@@ -7,6 +7,9 @@
 
 namespace gantry {
 
+/// Tensors of one shape along a new axis; one at least.
+Term stacked(const std::vector<Term>& tensors, int64_t axis);
+
 /// The tensor of that number (i64, one element; what is outside is brought to the nearest there is). All have
 /// one element type and rank: else unsupported. Where their shapes differ, the result's dimensions are known
 /// when the model runs.

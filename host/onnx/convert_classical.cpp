@@ -92,8 +92,9 @@ void convert_feature_vectorizer(NodeImport& n) {
 void convert_one_hot_encoder(NodeImport& n) {
   const std::vector<int64_t> categories = n.integer_list("cats_int64s");
   const std::vector<std::string> texts = n.text_list("cats_strings");
-  if (categories.empty() && texts.empty()) n.fail("has no categories");
-  if (Term::input(n, 0).dtype() == DType::kString) {
+  const bool of_texts = Term::input(n, 0).dtype() == DType::kString;
+  if (of_texts ? texts.empty() : categories.empty()) n.fail("has no categories of its data's type");
+  if (of_texts) {
     const Term words(n, text_constant(n, texts));
     return n.set(0, equal(Term::input(n, 0).unsqueezed(-1), words).cast(DType::kF32));
   }
@@ -148,6 +149,7 @@ Column read_column(NodeImport& n, const std::string& name) {
 Term default_value(NodeImport& n, DType dtype) {
   if (dtype == DType::kString) {
     const ConstantPtr given = n.tensor("default_tensor");
+    if (given && (given->type.dtype != DType::kString || given->size == 0)) n.fail("its default_tensor holds no string");
     const std::string otherwise = n.text("default_string", "_Unused");
     return {n, n.constant_value(make_strings({}, {given ? std::string(string_at(*given, 0)) : otherwise}),
                                 "default")};

@@ -81,12 +81,6 @@ void convert_erase(NodeImport& n) {
   n.set_sequence(0, std::move(elements));
 }
 
-Term stacked(const std::vector<Term>& tensors, int64_t axis) {
-  std::vector<Term> parts;
-  for (const Term& tensor : tensors) parts.push_back(tensor.unsqueezed(axis));
-  return concatenated(parts, axis);
-}
-
 void convert_at(NodeImport& n) {
   const Parts& elements = n.sequence(0);
   const auto count = static_cast<int64_t>(elements.size());

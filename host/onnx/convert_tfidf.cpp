@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
@@ -22,8 +24,9 @@ struct Grams {
 /// The texts of the pool, each once.
 std::vector<std::string> distinct_texts(NodeImport& n) {
   std::vector<std::string> texts;
+  std::unordered_set<std::string> seen;
   for (const std::string& text : n.text_list("pool_strings")) {
-    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+    if (seen.insert(text).second) texts.push_back(text);
   }
   return texts;
 }
@@ -31,8 +34,10 @@ std::vector<std::string> distinct_texts(NodeImport& n) {
 /// Where each of `words` stands among `texts`.
 std::vector<int64_t> numbers_of(const std::vector<std::string>& texts,
                                 const std::vector<std::string>& words) {
+  std::unordered_map<std::string, int64_t> places;
+  for (const std::string& text : texts) places.emplace(text, static_cast<int64_t>(places.size()));
   std::vector<int64_t> numbers;
-  for (const std::string& word : words) numbers.push_back(std::ranges::find(texts, word) - texts.begin());
+  for (const std::string& word : words) numbers.push_back(places.at(word));
   return numbers;
 }
 

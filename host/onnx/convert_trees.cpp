@@ -192,7 +192,7 @@ void classify_by_one_score(NodeImport& n, const Term& all, int64_t id, bool posi
 
 void convert_classifier(NodeImport& n) {
   const int64_t labels = label_count(n, "classlabels_int64s");
-  if (labels == 0) n.unsupported(UnsupportedKind::kAttribute, "labels that are texts");
+  if (labels == 0) n.fail("has neither classlabels_int64s nor classlabels_strings");
   const Forest forest = read_forest(n, "class", labels);
   const std::vector<int64_t> ids = n.integer_list("class_ids");
   const Term scores = evaluate_forest(features(n), forest, TreeAggregate::kSum);

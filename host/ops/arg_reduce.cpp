@@ -11,7 +11,7 @@ using ops::input_type;
 std::vector<TensorType> infer_arg(const Node& node, Function&) {
   const auto& attrs = node.attrs_as<ArgReduceAttrs>();
   const TensorType& x = input_type(node, 0);
-  ops::require_dtype(x.dtype != DType::kBool, x.dtype);
+  ops::require_dtype(x.dtype != DType::kBool && x.dtype != DType::kString, x.dtype);
   ops::require_axis(attrs.axis, x.rank());
   Shape shape = x.shape;
   auto at = shape.begin() + attrs.axis;

@@ -32,7 +32,7 @@ std::vector<TensorType> infer_col2im(const Node& node, Function& function) {
   for (size_t i = 0; i < n; ++i)
     require((!a.kernel[i].is_constant() || a.kernel[i].value() > 0) && a.strides[i] > 0 && a.dilations[i] > 0,
             "kernel, strides and dilations must be positive");
-  ops::require_dtype(x.dtype != DType::kBool, x.dtype);
+  ops::require_dtype(x.dtype != DType::kBool && x.dtype != DType::kString, x.dtype);
   const Dim size = element_count(a.kernel);
   require(x.rank() == 3 && !provably_different(mod(x.shape[1], size), 0),
           "the columns {} are not of windows of {} elements", x.str(), size.str());

@@ -176,7 +176,7 @@ void add_scan(OpSet& set, const Op<CumsumAttrs>& op) {
   OpDef scan = ops::define(op, FusionClass::kOpaque, LayoutBehaviour::kAxisRemap, {"data"});
   scan.infer = [](const Node& node, Function&) {
     const TensorType& x = ops::input_type(node, 0);
-    ops::require_dtype(x.dtype != DType::kBool, x.dtype);
+    ops::require_dtype(x.dtype != DType::kBool && x.dtype != DType::kString, x.dtype);
     ops::require_axis(node.attrs_as<CumsumAttrs>().axis, x.rank());
     return std::vector<TensorType>{x};
   };

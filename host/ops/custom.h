@@ -26,7 +26,7 @@ struct CustomAttrs : AttrsOf<CustomAttrs> {
   Dim scratch;                 ///< bytes of memory that the kernel needs beside its tensors
   Shape blocks;                ///< of its kernel for GPUs: of a launch, along x, y and z
   Shape sizes;                 ///< the integers that this is given
-  /// Null in a graph that was read from text, until bind_custom_ops() has found it (host/custom_ops/bind.h).
+  /// Null in a graph that was read from text, until bind_custom_ops() has found it (host/custom_ops/custom_ops.h).
   /// No part of the text.
   std::shared_ptr<const CustomKernel> code;
   void fields(AttrVisitor& visit) override {

@@ -21,7 +21,8 @@ void check_operands(const Node& node) {
           name_of(indices.dtype));
   ops::require_same_dtype(node, 0, 2);
   bool arithmetic = node.attrs_as<ScatterAttrs>().reduction != ScatterReduction::kNone;
-  ops::require_dtype(!arithmetic || input_type(node, 0).dtype != DType::kBool, input_type(node, 0).dtype);
+  const DType dtype = input_type(node, 0).dtype;
+  ops::require_dtype(!arithmetic || (dtype != DType::kBool && dtype != DType::kString), dtype);
 }
 
 std::vector<TensorType> infer_scatter_elements(const Node& node, Function& function) {

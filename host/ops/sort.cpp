@@ -12,7 +12,7 @@ constexpr int64_t kMaxLevels = 40;  ///< of a heap whose size is not known
 std::vector<TensorType> infer_topk(const Node& node, Function&) {
   const auto& attrs = node.attrs_as<TopKAttrs>();
   const TensorType& x = ops::input_type(node, 0);
-  ops::require_dtype(x.dtype != DType::kBool, x.dtype);
+  ops::require_dtype(x.dtype != DType::kBool && x.dtype != DType::kString, x.dtype);
   ops::require_axis(attrs.axis, x.rank());
   const Dim& extent = x.shape[static_cast<size_t>(attrs.axis)];
   const auto least = (extent - attrs.k).lower_bound();

@@ -142,7 +142,8 @@ class Chooser {
   std::optional<Decision> recorded(const FormQuestion& question) {
     if (context_.recorded == nullptr) return std::nullopt;
     NodeDecision& decided = choices_[&question.node].decided;
-    auto [decision, place, unused] = context_.recorded->find(work_digest(function_, question.node));
+    decided.work = work_digest(function_, question.node);
+    auto [decision, place, unused] = context_.recorded->find(decided.work);
     decided.unused_records = std::move(unused);
     if (!decision) return std::nullopt;
     if (const Misfit why = forms_.misfit(question, *decision)) {
@@ -270,7 +271,7 @@ class Chooser {
     decided.op = node.op;
     decided.origin = node.origin;
     decided.decision = *one.decision;
-    decided.work = work_digest(function_, node);
+    if (decided.work.empty()) decided.work = work_digest(function_, node);
   }
 
   /// With what lies around a node as it was chosen.

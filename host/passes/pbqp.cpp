@@ -144,20 +144,12 @@ class PbqpReduction {
   /// RN.
   void settle(size_t variable) {
     std::vector<double>& own = rest_.variables_[variable];
-    size_t best = 0;
-    double best_cost = INFINITY;
-    for (size_t i = 0; i < own.size(); ++i) {
-      double cost = own[i];
-      for (const size_t index : pairs_of(variable)) {
-        const Pair& pair = rest_.pairs_[index];
-        const size_t other = pair.other(variable);
-        double with_other = INFINITY;
-        for (size_t j = 0; j < values(other); ++j)
-          with_other = std::min(with_other, rest_.variables_[other][j] + at(pair, variable, i, j));
-        cost += with_other;
-      }
-      if (cost < best_cost) std::tie(best, best_cost) = std::pair{i, cost};
-    }
+    const size_t best = cheapest(variable, [&](const Pair& pair, size_t other, size_t i) {
+      double with_other = INFINITY;
+      for (size_t j = 0; j < values(other); ++j)
+        with_other = std::min(with_other, rest_.variables_[other][j] + at(pair, variable, i, j));
+      return with_other;
+    });
     for (const size_t index : pairs_of(variable)) {
       const Pair& pair = rest_.pairs_[index];
       const size_t other = pair.other(variable);
@@ -171,6 +163,12 @@ class PbqpReduction {
 
   /// With the values of those that were taken out later.
   size_t least(size_t variable) {
+    return cheapest(variable, [&](const Pair& pair, size_t other, size_t i) { return at(pair, variable, i, values_[other]); });
+  }
+
+  /// The first value of the least cost; `with(pair, other, i)`: what the pair with that other variable adds to value i.
+  template <typename With>
+  size_t cheapest(size_t variable, const With& with) {
     const std::vector<double>& own = rest_.variables_[variable];
     size_t best = 0;
     double best_cost = INFINITY;
@@ -178,7 +176,7 @@ class PbqpReduction {
       double cost = own[i];
       for (const size_t index : pairs_of(variable)) {
         const Pair& pair = rest_.pairs_[index];
-        cost += at(pair, variable, i, values_[pair.other(variable)]);
+        cost += with(pair, pair.other(variable), i);
       }
       if (cost < best_cost) std::tie(best, best_cost) = std::pair{i, cost};
     }

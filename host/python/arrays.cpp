@@ -319,14 +319,12 @@ py::object to_python(ManagedTensor tensor, bool torch) {
 py::object texts_to_numpy(const cli::HostTensor& tensor) {
   const py::module_ numpy = py::module_::import("numpy");
   const std::vector<std::string_view> texts = cli::texts_of(tensor);
-  py::list list;
-  for (const std::string_view text : texts)
-    list.append(py::bytes(text.data(), text.size()).attr("decode")("utf-8", "surrogateescape"));
   py::tuple shape(tensor.shape.size());
   for (size_t axis = 0; axis < tensor.shape.size(); ++axis) shape[axis] = tensor.shape[axis];
   // Filled one by one: of a list of texts NumPy would make its own type of texts.
   const py::object array = numpy.attr("empty")(texts.size(), py::arg("dtype") = "object");
-  for (size_t i = 0; i < texts.size(); ++i) array[py::int_(i)] = list[i];
+  for (size_t i = 0; i < texts.size(); ++i)
+    array[py::int_(i)] = py::bytes(texts[i].data(), texts[i].size()).attr("decode")("utf-8", "surrogateescape");
   return array.attr("reshape")(shape);
 }
 

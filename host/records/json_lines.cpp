@@ -139,6 +139,7 @@ JsonLines read_json_lines(std::istream& file, const std::string& name,
       if (warn) warn(fmt::format("{}:{}: is left out: {}", name, number, error.what()));
     }
   }
+  if (file.bad()) user_error("{}: cannot be read to its end", name);
   if (number == 1) user_error("{}: is empty, not a file of records", name);
   return read;
 }

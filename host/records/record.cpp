@@ -28,24 +28,14 @@ bool is_digest(std::string_view text) {
   return text.size() == kDigestDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// "2026-11-27T08:05:00Z".
-bool is_date(std::string_view text) {
-  constexpr std::string_view kPattern = "dddd-dd-ddTdd:dd:ddZ";
-  const auto number = [&](size_t at) { return (text[at] - '0') * 10 + (text[at + 1] - '0'); };
-  if (text.size() != kPattern.size()) return false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool digit = text[i] >= '0' && text[i] <= '9';
-    if (kPattern[i] == 'd' ? !digit : text[i] != kPattern[i]) return false;
-  }
-  return number(5) >= 1 && number(5) <= 12 && number(8) >= 1 && number(8) <= 31 && number(11) < 24 &&
-         number(14) < 60 && number(17) <= 60;
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
 /// Text as it may stand in a table: no control characters, and not longer than it may be.
 void check_text(std::string_view field, std::string_view text, size_t most) {
   if (text.size() > most) user_error("{}: {} bytes are more than it may have, {}", field, text.size(), most);
-  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  if (std::ranges::any_of(text, control)) user_error("{}: has control characters", field);
+  if (std::ranges::any_of(text, is_control)) user_error("{}: has control characters", field);
 }
 
 void check_name(std::string_view field, std::string_view text) {
@@ -107,6 +97,28 @@ std::optional<Outcome> find_outcome(std::string_view name) {
   const auto found = std::ranges::find(kOutcomes, name);
   if (found == kOutcomes.end()) return std::nullopt;
   return static_cast<Outcome>(found - kOutcomes.begin());
+}
+
+bool is_date(std::string_view text) {
+  constexpr std::string_view kPattern = "dddd-dd-ddTdd:dd:ddZ";
+  const auto number = [&](size_t at) { return (text[at] - '0') * 10 + (text[at + 1] - '0'); };
+  if (text.size() != kPattern.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (kPattern[i] == 'd' ? !digit : text[i] != kPattern[i]) return false;
+  }
+  return number(5) >= 1 && number(5) <= 12 && number(8) >= 1 && number(8) <= 31 && number(11) < 24 &&
+         number(14) < 60 && number(17) <= 60;
+}
+
+std::string line_of(std::string text) {
+  constexpr size_t kMost = 500;
+  std::ranges::replace_if(text, is_control, ' ');
+  size_t most = std::min(text.size(), kMost);
+  // Not within a character.
+  while (most < text.size() && most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  text.resize(most);
+  return text;
 }
 
 void check(const Record& record) {

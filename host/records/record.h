@@ -104,6 +104,9 @@ struct Record {
 /// none of what was.
 void check(const Record& record);
 
+/// What a machine said, or how a file is called, in one line of a length that records take.
+std::string line_of(std::string text);
+
 /// The interval excludes a loss.
 bool is_gain(const Timing& timing);
 
@@ -136,6 +139,8 @@ struct Best {
 /// the least upper end of its interval.
 Best best_of(std::span<const Record> of_work, const Setting& setting);
 
+/// "2026-11-27T08:05:00Z".
+bool is_date(std::string_view text);
 /// Of now, as records have it.
 std::string date_now();
 

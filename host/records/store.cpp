@@ -27,7 +27,7 @@ class SqlStore : public Store {
       if (program.text.size() > kMostProgram)
         user_error("the program of a work has more than {} bytes", kMostProgram);
     }
-    if (records.empty()) return;
+    if (records.empty() && programs.empty()) return;
     const std::string insert = insert_statement();
     database_->transaction([&] {
       for (const Record& record : records) database_->run(insert, row_of(record));

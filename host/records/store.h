@@ -49,7 +49,7 @@ class Store {
   /// What decides for each key, none where nothing does (best_of).
   std::vector<std::optional<Record>> best(std::span<const Key> keys);
 
-  /// Calls `visit` for those that pass, oldest first, until it returns false. It may not use the store.
+  /// Calls `visit` for those that pass, oldest first, until it returns false.
   virtual void each(const Filter& filter, const std::function<bool(const Record&)>& visit) = 0;
   virtual int64_t count(const Filter& filter) = 0;
   /// Removes those that pass, in one transaction; returns how many there were. Programs of works that have no

@@ -39,18 +39,6 @@ std::string nodes_text(const std::vector<std::string>& nodes) {
   return text;
 }
 
-/// What a machine said, in one line of a length that records take.
-std::string line_of(std::string text) {
-  constexpr size_t kMost = 500;
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  size_t most = std::min(text.size(), kMost);
-  // Not within a character.
-  while (most < text.size() && most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
-  text.resize(most);
-  return text;
-}
-
 }  // namespace
 
 Notebook::Notebook(records::Store* store, RunFacts facts, Warn warn)
@@ -63,7 +51,7 @@ records::Record Notebook::record_of(const Task& task, const Decision& decision, 
   record.decision = decision;
   record.baseline = base;
   record.timed = "kernel";
-  record.model = facts_.model;
+  record.model = records::line_of(facts_.model);
   record.nodes = nodes_text(task.nodes);
   record.board = facts_.board;
   record.date = records::date_now();
@@ -86,7 +74,7 @@ void Notebook::failed(const Task& task, const Decision& decision, const Decision
   if (store_ == nullptr) return;
   records::Record record = record_of(task, decision, base);
   record.outcome = failure.outcome;
-  record.reason = line_of(failure.why);
+  record.reason = records::line_of(failure.why);
   add(task, std::move(record));
 }
 

@@ -258,13 +258,20 @@ class Tuner {
     return result;
   }
 
+  /// Puts down what was measured; the cost, to untuned.
+  double note(const Trial& trial, const Ratio& ratio) {
+    Search& search = states_[trial.task].search;
+    tools_.notebook.measured(tasks_[trial.task], trial.decision, choices_[trial.task], ratio, false);
+    const double cost = ratio.value * search.cost_of(choices_[trial.task]).value_or(1);
+    search.tell(trial.decision, cost);
+    examples_of(trial.task, trial.decision, cost);
+    return cost;
+  }
+
   void learn_of(const Trial& trial, const Ratio& ratio) {
     State& state = states_[trial.task];
-    tools_.notebook.measured(tasks_[trial.task], trial.decision, choices_[trial.task], ratio, false);
+    const double cost = note(trial, ratio);
     count(records::Outcome::kMeasured);
-    const double cost = ratio.value * state.search.cost_of(choices_[trial.task]).value_or(1);
-    state.search.tell(trial.decision, cost);
-    examples_of(trial.task, trial.decision, cost);
     if (ratio.value < kPromising) {
       note_promising(trial.task, trial.decision, cost);
     } else {
@@ -336,10 +343,7 @@ class Tuner {
 
   void judge(const Trial& trial, const Ratio& ratio) {
     State& state = states_[trial.task];
-    tools_.notebook.measured(tasks_[trial.task], trial.decision, choices_[trial.task], ratio, false);
-    const double cost = ratio.value * state.search.cost_of(choices_[trial.task]).value_or(1);
-    state.search.tell(trial.decision, cost);
-    examples_of(trial.task, trial.decision, cost);
+    note(trial, ratio);
     if (!ratio.is_gain()) {
       state.hope *= kHopeLeft;
       return;
@@ -363,11 +367,18 @@ class Tuner {
   void finish() {
     std::vector<std::optional<Ratio>> ratios(tasks_.size());
     const std::vector<std::pair<Trial, Ratio>> confirmed = confirm(ratios);
-    compare_whole(ratios);
     // What decides later is what was kept in the end.
-    for (const auto& [trial, ratio] : confirmed)
-      tools_.notebook.measured(tasks_[trial.task], trial.decision, untuned_[trial.task], ratio,
-                               choices_[trial.task] == trial.decision);
+    const auto note = [&](const auto& is_kept) {
+      for (const auto& [trial, ratio] : confirmed)
+        tools_.notebook.measured(tasks_[trial.task], trial.decision, untuned_[trial.task], ratio, is_kept(trial));
+    };
+    try {
+      compare_whole(ratios);
+    } catch (...) {
+      note([](const Trial&) { return false; });
+      throw;
+    }
+    note([&](const Trial& trial) { return choices_[trial.task] == trial.decision; });
     tools_.notebook.flush();
     result_.choices = choices_;
     result_.ended = ended_;

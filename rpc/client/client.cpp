@@ -255,9 +255,7 @@ Lease BoardClient::take_lease(const LeaseOptions& options, const LeaseProgress& 
   // Each word of the board's that it still waits begins the time anew.
   const auto taken =
       impl_->ask<wire::LeaseTakenT>(make_request(std::move(request)), impl_->options.request_timeout);
-  return {taken.token, std::chrono::milliseconds(taken.turn_ms),
-          std::chrono::milliseconds(
-              static_cast<std::int64_t>(std::min(taken.waited_ms, std::uint64_t{1} << 40)))};
+  return {taken.token, std::chrono::milliseconds(taken.turn_ms), to_time(taken.waited_ms)};
 }
 
 void BoardClient::join_lease(std::uint64_t token, LeaseProgress progress) {
@@ -302,7 +300,7 @@ BenchmarkResult BoardClient::benchmark(std::uint32_t handle, const BenchmarkOpti
   auto finished = impl_->ask<wire::BenchmarkFinishedT>(
       make_request(to_wire(handle, options)), impl_->long_timeout(options.deadline), {}, nullptr, progress);
   BenchmarkResult result = impl_->result_of(std::move(finished));
-  result.waited = std::chrono::milliseconds(impl_->beside.waited_ms);
+  result.waited = to_time(impl_->beside.waited_ms);
   result.others = from_wire(std::move(impl_->beside));
   result.board = board_info();
   return result;

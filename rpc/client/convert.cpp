@@ -49,11 +49,6 @@ void check_amounts(std::span<const double> figures, std::string_view what) {
     refuse_readings(std::string(what) + " is negative or no number");
 }
 
-/// Of a board's word; what is longer than some 34 years is not.
-std::chrono::milliseconds to_time(std::uint64_t ms) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(ms, std::uint64_t{1} << 40)));
-}
-
 CpuState from_wire(std::unique_ptr<wire::CpuStateT>& state) {
   CpuState result;
   if (!state) return result;
@@ -184,6 +179,10 @@ std::optional<Timeline> from_wire(const std::unique_ptr<wire::TimelineT>& wire) 
 }
 
 }  // namespace
+
+std::chrono::milliseconds to_time(std::uint64_t ms) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(ms, std::uint64_t{1} << 40)));
+}
 
 BoardInfo from_wire(wire::BoardDescriptionT&& board) {
   BoardInfo info;

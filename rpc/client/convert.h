@@ -15,6 +15,8 @@ MeasuringQueue from_wire(wire::LeaseQueueT&& queue);
 /// Throws Error(kBug) on negative times and the like.
 std::vector<OtherWork> from_wire(wire::MeasuredBesideT&& beside);
 wire::BenchmarkT to_wire(std::uint32_t handle, const BenchmarkOptions& options);
+/// Of a board's word; what is longer than some 34 years is not.
+std::chrono::milliseconds to_time(std::uint64_t ms);
 std::uint32_t to_deadline(std::chrono::milliseconds deadline);
 
 }  // namespace gantry::rpc

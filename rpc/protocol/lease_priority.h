@@ -7,6 +7,7 @@
 namespace gantry::rpc {
 
 enum class LeasePriority : std::uint8_t { kBackground, kNormal, kUrgent };
+inline constexpr auto kMaxLeasePriority = static_cast<std::uint8_t>(LeasePriority::kUrgent);
 
 }  // namespace gantry::rpc
 #endif

@@ -10,6 +10,7 @@
 #include "protocol_generated.h"
 #include "rpc/error.h"
 #include "rpc/protocol/frame.h"
+#include "rpc/protocol/lease_priority.h"
 
 namespace gantry::rpc {
 
@@ -34,7 +35,6 @@ inline constexpr std::uint64_t kFeatureLeases = 2;
 inline constexpr std::size_t kMaxPurpose = 160;
 inline constexpr std::size_t kMaxAddressText = 64;
 inline constexpr std::size_t kMaxLeaseRows = 64;
-inline constexpr std::uint8_t kMaxLeasePriority = 2;
 
 /// A frame (header and payload) that carries the message.
 Bytes encode_request(std::uint32_t id, const wire::RequestT& request);

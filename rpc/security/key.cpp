@@ -59,22 +59,6 @@ struct Words {
   }
 };
 
-std::optional<PskKey> parse_key(std::string_view text) {
-  Words words{text};
-  if (words.next() != kFormat) return std::nullopt;
-  std::optional<PskKey> key(std::in_place);
-  key->identity = words.next();
-  const std::string_view digits = words.next();
-  if (!valid_identity(key->identity) || digits.size() != 2 * key->secret.size() || !words.next().empty())
-    return std::nullopt;
-  for (std::size_t i = 0; i < key->secret.size(); ++i) {
-    const int high = hex_value(digits[2 * i]), low = hex_value(digits[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    key->secret[i] = static_cast<std::uint8_t>(high << 4 | low);
-  }
-  return key;
-}
-
 KeyFile read_file(const std::filesystem::path& path, bool regular_only) {
   const int flags = regular_only ? O_NONBLOCK : 0;  // opening a pipe would wait
   const std::string name = path.string();
@@ -124,6 +108,22 @@ GANTRY_ZERO_REGISTERS [[gnu::noinline]] void wipe_registers() {
 }
 
 }  // namespace
+
+std::optional<PskKey> parse_key(std::string_view text) {
+  Words words{text};
+  if (words.next() != kFormat) return std::nullopt;
+  std::optional<PskKey> key(std::in_place);
+  key->identity = words.next();
+  const std::string_view digits = words.next();
+  if (!valid_identity(key->identity) || digits.size() != 2 * key->secret.size() || !words.next().empty())
+    return std::nullopt;
+  for (std::size_t i = 0; i < key->secret.size(); ++i) {
+    const int high = hex_value(digits[2 * i]), low = hex_value(digits[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    key->secret[i] = static_cast<std::uint8_t>(high << 4 | low);
+  }
+  return key;
+}
 
 Secret::~Secret() {
   OPENSSL_cleanse(data(), size());

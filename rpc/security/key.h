@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace gantry::rpc {
 
@@ -36,6 +37,9 @@ PskKey generate_key(std::string identity = {});
 /// What a key file holds: "gantry-psk-v1 <identity> <64 hex digits>". A secret: the file is for its owner
 /// alone (mode 0600).
 std::string key_file_text(const PskKey& key);
+
+/// Nothing for another text.
+std::optional<PskKey> parse_key(std::string_view text);
 
 /// Reads a key file. Throws Error(kRequest) if it is missing, malformed, or readable by other users.
 PskKey read_key_file(const std::filesystem::path& path);

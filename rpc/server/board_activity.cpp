@@ -59,7 +59,8 @@ void BoardActivity::close(int slot) {
 
 void BoardActivity::begin(int slot, Activity activity) {
   Slot::Counters& own = slots_[slot].counters[static_cast<std::size_t>(activity)];
-  own.began_ns = now_ns();
+  std::uint64_t none = 0;  // of two at once, what arrives and what is handed over, the first began it
+  own.began_ns.compare_exchange_strong(none, now_ns());
   ++own.count;
 }
 

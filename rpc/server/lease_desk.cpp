@@ -80,7 +80,7 @@ void LeaseDesk::list(SessionId session, std::size_t sessions, Time now) {
 
 bool LeaseDesk::answer(SessionId session, const LeaseParty& who, std::size_t sessions,
                        const LeaseQuestion& question, Time now) {
-  if (question.priority > static_cast<std::uint8_t>(LeasePriority::kUrgent)) return false;
+  if (question.priority > kMaxLeasePriority) return false;
   switch (question.ask) {
     case LeaseAsk::kTake:
       take(session, who, question, now);

@@ -19,11 +19,6 @@ LeaseQueue::Ticket* LeaseQueue::ticket_of(SessionId session) {
   return member == membership_.end() ? nullptr : &tickets_.at(member->second);
 }
 
-bool LeaseQueue::has_lease(SessionId session) const {
-  const auto member = membership_.find(session);
-  return member != membership_.end() && !tickets_.at(member->second).brief;
-}
-
 LeaseQueue::Ticket& LeaseQueue::make_ticket(SessionId owner, const LeaseParty& party, LeasePriority priority,
                                             bool brief) {
   Token token = 0;

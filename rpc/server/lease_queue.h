@@ -105,8 +105,6 @@ class LeaseQueue {
     std::optional<std::size_t> own;  ///< of them, the asking session's
   };
   State state(SessionId asker, Time now) const;
-  /// Whether the session has a ticket that somebody asked for: its own, or one that it joined.
-  bool has_lease(SessionId session) const;
 
  private:
   struct Waiting {

@@ -26,6 +26,8 @@ class Log {
   void warning(const std::string& text) { write(LogLevel::kWarning, text); }
   void info(const std::string& text) { write(LogLevel::kInfo, text); }
   const std::string& peer() const { return peer_; }
+  /// "192.168.1.5" of "192.168.1.5:40122".
+  std::string peer_address() const { return peer_.substr(0, peer_.rfind(':')); }
 
  private:
   void write(LogLevel level, std::string_view text);

@@ -310,7 +310,7 @@ void ParentProcess::answer_child(Child& child) {
   child.admitted = answer == kAdmitted;
   child.key = child.admitted ? question.key : 0;
   child.party.key = keys_ ? keys_->keys()->identity_of(question.key) : "";
-  child.party.address = child.log.peer().substr(0, child.log.peer().rfind(':'));
+  child.party.address = child.log.peer_address();
   child.log.set_key(child.party.key.empty() ? "-" : child.party.key);
   (void)::send(child.control.get(), &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

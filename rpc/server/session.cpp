@@ -21,6 +21,7 @@
 #include "rpc/server/board_info.h"
 #include "rpc/server/executor_process.h"
 #include "rpc/server/fault_diagnosis.h"
+#include "rpc/server/measured_beside.h"
 #include "rpc/server/session_lease.h"
 #include "rpc/server/session_segments.h"
 #include "rpc/server/shared_memory.h"
@@ -37,25 +38,6 @@ constexpr char kShuttingDown[] = "its server is shutting down; connect again whe
 
 std::uint32_t to_milliseconds(milliseconds time) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(time.count(), 0, UINT32_MAX));
-}
-
-/// "192.168.1.5" of "192.168.1.5:40122".
-std::string address_without_port(const std::string& peer) {
-  return peer.substr(0, peer.rfind(':'));
-}
-
-std::unique_ptr<wire::OtherWorkT> to_wire(const OtherActivity& other) {
-  auto row = std::make_unique<wire::OtherWorkT>();
-  const auto amount = [&](Activity kind) { return other.amounts[static_cast<std::size_t>(kind)]; };
-  row->key = other.key;
-  row->address = other.address;
-  row->runs = amount(Activity::kRun).count;
-  row->run_ms = amount(Activity::kRun).ms;
-  row->loads = amount(Activity::kLoad).count;
-  row->load_ms = amount(Activity::kLoad).ms;
-  row->transfers = amount(Activity::kTransfer).count;
-  row->transfer_ms = amount(Activity::kTransfer).ms;
-  return row;
 }
 
 /// A request for the executor, complete with its data.
@@ -90,7 +72,8 @@ class Session {
         log_(options.log_level, peer_of(connection)),
         segments_(options, share.verified, log_),
         lease_(parent_),
-        share_(share) {
+        share_(share),
+        beside_(activity(), share.memory.slot) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &length);
@@ -117,7 +100,7 @@ class Session {
   asio::awaitable<void> ask_executor(Work& work);
   asio::awaitable<bool> serve_lease(const Work& work);
   asio::awaitable<void> tell_queue(std::uint32_t id, const LeaseListing& listing);
-  asio::awaitable<void> tell_beside(std::uint32_t id, milliseconds waited);
+  asio::awaitable<void> tell_beside(std::uint32_t id);
   asio::awaitable<void> progress(std::uint32_t id, const wire::ResponseT& response);
   BoardActivity* activity() const { return share_.memory.board ? share_.activity : nullptr; }
   asio::awaitable<std::string> run_again(const Work& work, milliseconds most);
@@ -154,8 +137,7 @@ class Session {
   SessionSegments segments_;
   SessionLease lease_;
   SessionShare share_;
-  std::optional<BoardActivity::Mark> before_measuring_;
-  milliseconds last_wait_{0};  // for others who measured
+  MeasuredBeside beside_;
   bool client_knows_leases_ = false;
   ServerKeys::Offer key_;  ///< that the peer has shown to hold
   std::optional<Clock::time_point> started_;
@@ -272,7 +254,7 @@ asio::awaitable<bool> Session::open() {
     co_return false;
   }
   client_knows_leases_ = (hello->features & kFeatureLeases) != 0;
-  if (activity()) activity()->open(share_.memory.slot, key_.identity, address_without_port(log_.peer()));
+  if (activity()) activity()->open(share_.memory.slot, key_.identity, log_.peer_address());
   wire::WelcomeT welcome;
   welcome.version = kProtocolVersion;
   welcome.features = kFeatureLongResults | kFeatureLeases;
@@ -443,6 +425,7 @@ asio::awaitable<void> Session::enqueue(std::uint32_t id, wire::RequestT request,
     work.frame = encode_request(id, work.request);
   }
   if (const std::uint64_t size = following_bytes(work.request); size > 0) {
+    const Doing doing(activity(), share_.memory.slot, Activity::kTransfer);
     SharedMemory memory(size);
     std::uint64_t done = 0;
     co_await channel_->read_data(
@@ -537,8 +520,7 @@ asio::awaitable<void> Session::measure_and_answer(Work& work) {
     work.request.body.AsBenchmark()->deadline_ms = to_milliseconds(work.deadline);
     work.frame = encode_request(work.id, work.request);
   }
-  last_wait_ = waited;
-  if (activity()) before_measuring_ = activity()->mark();
+  beside_.begin(waited);
   co_await ask_executor(work);
 }
 
@@ -550,17 +532,9 @@ asio::awaitable<void> Session::tell_queue(std::uint32_t id, const LeaseListing& 
   if (client_knows_leases_) co_await progress(id, make_response(to_wire(listing)));
 }
 
-asio::awaitable<void> Session::tell_beside(std::uint32_t id, milliseconds waited) {
-  constexpr milliseconds kWorthTelling{1};
+asio::awaitable<void> Session::tell_beside(std::uint32_t id) {
   if (!client_knows_leases_) co_return;
-  wire::MeasuredBesideT beside;
-  beside.waited_ms = to_milliseconds(waited);
-  if (before_measuring_) {
-    for (const OtherActivity& other : activity()->since(*before_measuring_, share_.memory.slot))
-      if (beside.others.size() < kMaxLeaseRows) beside.others.push_back(to_wire(other));
-  }
-  if (beside.others.empty() && waited < kWorthTelling) co_return;
-  co_await progress(id, make_response(std::move(beside)));
+  if (auto told = beside_.told()) co_await progress(id, make_response(std::move(*told)));
 }
 
 /// What needs no executor. False: the request is another one.
@@ -609,7 +583,7 @@ asio::awaitable<void> Session::ask_executor(Work& work) {
   if (size > 0) work.memory.arrived(size);
   const SharedMemory memory(std::move(reply.payload), size);
   if (size > 0) memory.populate(0, size, MADV_POPULATE_READ);
-  if (response.body.AsBenchmarkFinished()) co_await tell_beside(work.id, last_wait_);
+  if (response.body.AsBenchmarkFinished()) co_await tell_beside(work.id);
   co_await channel_->write(work.id, reply.frame, memory.bytes());
 }
 

@@ -67,6 +67,12 @@ TEST(CustomOpDescription, ErrorsNameTheOpAndTheKey) {
         read(op("inputs = [\"x\"]\noutputs = [\"y\"]\nkernel = { function = \"f\", x86-64 = \"a.o\" }\n"));
       }),
       "ops.toml: d::Op: x: an op with a kernel says what its tensors are: \"x: f32[N, C]\"");
+  for (const std::string type : {"string", "i4", "f8e5m2"})
+    EXPECT_EQ(message_of([&] {
+                read(op("inputs = [\"x: T[N]\"]\noutputs = [\"y: f32[N]\"]\ntypes = [\"T: f32, " + type +
+                        "\"]\nkernel = { function = \"f\", x86-64 = \"a.o\" }\n"));
+              }),
+              "ops.toml: d::Op: kernel: no kernel is handed " + type + " (gantry/custom_op.h lists the types)");
   EXPECT_EQ(message_of([] { read(op(kTensors + "kernel = { function = \"f\" }\n")); }),
             "ops.toml: d::Op: kernel: it has no object files; name them by architectures of CPUs");
   EXPECT_EQ(message_of([] { read(op(kTensors + "kernel = { function = \"f\", x86-64 = \"z.o\" }\n")); }),

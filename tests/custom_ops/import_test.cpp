@@ -116,6 +116,18 @@ TEST(CustomNode, TextRoundTripsAndFindsItsCodeAgain) {
   EXPECT_EQ(only_node(read).match(op::custom)->code, custom->all()[0].kernel);
 }
 
+TEST(CustomNode, ATextCallsItsCodeWithWhatItTakes) {
+  const auto custom = kernel_ops();
+  const Graph graph = import(model(node("input: 'x' output: 'y' " + kMode)), custom);
+  Graph read = parse_graph(print(graph, op_set()), op_set());
+  Node& call = *read.main.nodes().front();
+  const size_t listed = custom->all()[0].signature.inputs.size();
+  call.inputs.resize(listed - 1);
+  EXPECT_EQ(message_of([&] { bind_custom_ops(read, custom.get()); }),
+            fmt::format("node n calls the custom op d::Op with {} inputs for {} results, and ops.toml lists {} and {}",
+                        listed - 1, call.results.size(), listed, custom->all()[0].signature.outputs.size()));
+}
+
 TEST(CustomNode, CannotBeInterpreted) {
   const Graph graph = import(model(node("input: 'x' output: 'y' " + kMode)), kernel_ops());
   EXPECT_EQ(message_of([&] { testing::interpret_node(only_node(graph), {}); }),

@@ -9,6 +9,7 @@
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "tests/driver/graph_evaluation.h"
+#include "tests/support/small_weights.h"
 
 namespace gantry {
 namespace {
@@ -17,22 +18,12 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Small integers, so that sums are exact in any order.
-ConstantPtr weights(const std::vector<int64_t>& shape) {
-  Shape dims;
-  int64_t count = 1;
-  for (int64_t extent : shape) dims.emplace_back(extent), count *= extent;
-  std::vector<float> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i * 7 % 5 - 2));
-  return make_constant({DType::kF32, dims}, values.data());
-}
-
 Graph product(const std::string& decision) {
   return parse_graph(
       fmt::format("fn @main(%x: Tensor[(128, 64), f32]) -> Tensor[(128, 96), f32] {{\n"
                   "  %y = nn.dense(%x, @w: Tensor[(64, 96), f32], units=96) {}\n  return %y\n}}\n",
                   decision),
-      op_set(), {{"w", weights({64, 96})}});
+      op_set(), {{"w", testing::small_weights({64, 96})}});
 }
 
 Graph convolution(int channels, const std::string& decision) {
@@ -41,7 +32,7 @@ Graph convolution(int channels, const std::string& decision) {
                   "  %y = nn.conv(%x, @w: Tensor[({0}, {0}, 3, 3), f32], channels={0}, kernel=[3, 3], strides=[1, 1], "
                   "dilations=[1, 1], padding=(1, 1, 1, 1)) {1}\n  return %y\n}}\n",
                   channels, decision),
-      op_set(), {{"w", weights({channels, channels, 3, 3})}});
+      op_set(), {{"w", testing::small_weights({channels, channels, 3, 3})}});
 }
 
 /// Elements of the buffers that kernels make for themselves.

@@ -10,7 +10,7 @@
 #include <optional>
 #include <queue>
 #include <random>
-#include <set>
+#include <utility>
 
 #include "host/farm/lease_machine.h"
 
@@ -26,6 +26,7 @@ struct Board {
   bool well = true;
   double well_at = 0;
   JobId job = 0;
+  uint64_t used_by = 0;  ///< epoch of the place that measures there; 0: none
 };
 
 struct SimulatedJob {
@@ -132,6 +133,7 @@ class Lab {
     if (tuner.done || tuner.restarts_at >= 0 || now_ < tuner.begins) return;
     ++r_.tuners_killed;
     for (Place& place : tuner.places) {
+      leave(place);
       if (place.trial) ++r_.cut_off;
       if (place.machine->job() != 0) unused_.emplace_back(now_ + 60, place.machine->job());
     }
@@ -175,7 +177,6 @@ class Lab {
       if (job.running || job.ended) continue;
       while (next < boards_.size() && (boards_[next].job != 0 || !boards_[next].well)) ++next;
       if (next == boards_.size()) return;
-      if (boards_[next].job != 0) ++r_.overlaps;
       boards_[next].job = id;
       job.board = next;
       job.running = true;
@@ -236,8 +237,10 @@ class Lab {
     size_t running = 0;
     for (const Place& place : tuner.places) running += place.trial ? 1 : 0;
     if (tuner.to_do.empty() && running == 0 && tuner.measured.empty()) {
-      for (const Place& place : tuner.places)
+      for (Place& place : tuner.places) {
+        leave(place);
         if (place.machine->job() != 0) unused_.emplace_back(now_, place.machine->job());
+      }
       tuner.places.clear();
       tuner.done = true;
       ++finished_;
@@ -298,6 +301,11 @@ class Lab {
     }
   }
 
+  void leave(Place& place) {
+    if (place.board != kNobody) boards_[place.board].used_by = 0;
+    place.board = kNobody;
+  }
+
   /// What the machine's state means for the board.
   void follow(Tuner& tuner, Place& place) {
     const auto job = jobs_.find(place.machine->job());
@@ -310,13 +318,14 @@ class Lab {
         tuner.to_do.push_front(*place.trial);
         place.trial.reset();
       }
-      place.board = kNobody;
+      leave(place);
       place.epoch = ++last_epoch_;
       place.machine->want_again(now_);
       place.wanted_since = now_;
     } else if (!has && place.machine->state() == LeaseMachine::State::kReady) {
       if (job == jobs_.end() || !job->second.ready) return;
       place.board = job->second.board;
+      if (std::exchange(boards_[place.board].used_by, place.epoch) != 0) ++r_.overlaps;
       waits_.push_back(now_ - place.wanted_since);
     }
   }

@@ -45,6 +45,17 @@ TEST(SlurmJson, LeasesAreReadAndOtherJobsAreNot) {
   EXPECT_EQ(jobs[2].phase, JobPhase::kEnded);
 }
 
+TEST(SlurmJson, StatesAndNumbersMayBeWrittenAsLaterVersionsDo) {
+  const std::vector<Job> jobs = parse_leases(R"json({"jobs": [
+    {"job_id": {"set": true, "infinite": false, "number": 7}, "job_state": ["RUNNING"], "name": "gantry-lease",
+     "time_limit": {"set": true, "infinite": false, "number": 5}}]})json");
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0].id, 7u);
+  EXPECT_EQ(jobs[0].phase, JobPhase::kRunning);
+  EXPECT_EQ(jobs[0].minutes, 5);
+  EXPECT_THROW(parse_leases(R"json({"jobs": [{"job_id": 7, "name": "gantry-lease"}]})json"), SlurmError);
+}
+
 TEST(SlurmJson, BoardsOfNodesAreCounted) {
   const std::vector<NodeBoards> nodes = parse_boards(R"json({"nodes": [
     {"name": "vm", "state": "allocated", "state_flags": [], "reason": "", "gres": "board:pi5:3,board:nano:1",

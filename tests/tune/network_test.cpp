@@ -10,6 +10,7 @@
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "host/tune/search.h"
+#include "tests/support/small_weights.h"
 
 namespace gantry::tune {
 namespace {
@@ -18,15 +19,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
 using testing::SizeIs;
-
-ConstantPtr weights(const std::vector<int64_t>& shape) {
-  Shape dims;
-  int64_t count = 1;
-  for (int64_t extent : shape) dims.emplace_back(extent), count *= extent;
-  std::vector<float> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i * 7 % 5 - 2));
-  return make_constant({DType::kF32, dims}, values.data());
-}
 
 /// Two equal convolutions with a relu behind each, one of another size, and a product.
 Graph network() {
@@ -41,7 +33,7 @@ Graph network() {
   text += "  %y = nn.dense(%e, @w3: Tensor[(2304, 10), f32], units=10)  // fc\n  return %y\n}\n";
   return parse_graph(
       text, op_set(),
-      {{"w1", weights({16, 16, 3, 3})}, {"w2", weights({16, 16, 3, 3})}, {"w3", weights({2304, 10})}});
+      {{"w1", testing::small_weights({16, 16, 3, 3})}, {"w2", testing::small_weights({16, 16, 3, 3})}, {"w3", testing::small_weights({2304, 10})}});
 }
 
 CompileOptions options_for(const char* target = "x86-64-v3") {

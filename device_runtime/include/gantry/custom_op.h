@@ -18,7 +18,7 @@ extern "C" {
 /** Newer versions append members; a kernel for an older one runs. */
 #define GANTRY_CUSTOM_OP_VERSION 1
 
-/** Element types. Those of less than 8 bits, and bool, take a byte an element. */
+/** Element types. A bool takes a byte. */
 typedef enum GantryCustomType {
   GANTRY_CUSTOM_F32 = 0,
   GANTRY_CUSTOM_F64 = 1,

@@ -1,13 +1,39 @@
 #include "host/cli/turns/farm_options.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
+#include <algorithm>
+#include <cctype>
 
 #include "host/cli/between.h"
 #include "host/support/error.h"
 #include "rpc/error.h"
 
 namespace gantry::cli {
+namespace {
+
+/// What Slurm is asked for. A user error for what is no name of a type.
+farm::LeaseRequest lease_request(const FarmOptions& options, const TurnOptions& turns) {
+  constexpr std::string_view kOthers = ".-_";
+  if (options.board.empty() || !std::ranges::all_of(options.board, [&](unsigned char c) {
+        return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != std::string_view::npos;
+      }))
+    user_error("--board {}: a type of board has letters, digits, '.', '-' and '_'", options.board);
+  farm::LeaseRequest request;
+  request.board_type = options.board;
+  request.partition = options.partition;
+  request.minutes = options.minutes;
+  request.priority = turns.priority;
+  request.longest_wait_s = turns.longest_wait_s;
+  return request;
+}
+
+/// The board behind a lease that is ready, as --on and --key name one.
+void use_board(ExecutionOptions& choice, const farm::LeasedBoard& lease) {
+  choice.board = lease.address();
+  choice.key = lease.key_file().string();
+}
+
+}  // namespace
 
 void add_farm_options(CLI::App& command, FarmOptions& options) {
   constexpr int kMostMinutes = 7 * 24 * 60;
@@ -30,44 +56,9 @@ void add_farm_options(CLI::App& command, FarmOptions& options) {
       ->needs(farm);
 }
 
-BoardsOfType parse_boards_of_type(const std::string& text, size_t most) {
-  BoardsOfType boards;
-  const size_t colon = text.find(':');
-  boards.type = text.substr(0, colon);
-  if (colon != std::string::npos) {
-    const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(begin, end, boards.count);
-    if (error != std::errc() || stop != end || boards.count == 0)
-      user_error("--board {}: write TYPE or TYPE:COUNT, e.g. pi5:8", text);
-  }
-  const bool name = !boards.type.empty() && boards.type.find_first_not_of(
-                                                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqr"
-                                                "stuvwxyz0123456789.-_") == std::string::npos;
-  if (!name) user_error("--board {}: a type of board has letters, digits, '.', '-' and '_'", text);
-  if (boards.count > most)
-    user_error("--board {}: this command measures on {} board{}", text, most, most == 1 ? "" : "s");
-  return boards;
-}
-
-farm::LeaseRequest lease_request(const FarmOptions& options, const std::string& board_type,
-                                 const TurnOptions& turns) {
-  farm::LeaseRequest request;
-  request.board_type = board_type;
-  request.partition = options.partition;
-  request.minutes = options.minutes;
-  request.priority = turns.priority;
-  request.longest_wait_s = turns.longest_wait_s;
-  return request;
-}
-
 TurnOptions turns_on_board(const FarmOptions& options, TurnOptions turns) {
   if (!options.farm.empty()) turns.priority = rpc::LeasePriority::kNormal;
   return turns;
-}
-
-void use_board(ExecutionOptions& choice, const farm::LeasedBoard& lease) {
-  choice.board = lease.address();
-  choice.key = lease.key_file().string();
 }
 
 void with_board(const FarmOptions& options, const TurnOptions& turns, std::vector<ExecutionOptions> choices,
@@ -79,7 +70,7 @@ void with_board(const FarmOptions& options, const TurnOptions& turns, std::vecto
       user_error("--farm leases a board and its key: leave out --on and --key");
   constexpr int kMostLeases = 3;
   farm::SlurmCommands slurm;
-  farm::LeasedBoard lease(slurm, lease_request(options, parse_boards_of_type(options.board, 1).type, turns));
+  farm::LeasedBoard lease(slurm, lease_request(options, turns));
   for (int leases = 1;; ++leases) {
     {
       Progress progress(invocation.verbosity());

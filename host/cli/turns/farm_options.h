@@ -13,7 +13,7 @@ namespace gantry::cli {
 
 struct FarmOptions {
   std::string farm;   ///< "slurm"; empty: none
-  std::string board;  ///< TYPE or TYPE:COUNT
+  std::string board;  ///< its type
   std::string partition;
   int minutes = 60;  ///< of a lease
 };
@@ -21,23 +21,9 @@ struct FarmOptions {
 /// --farm, --board, --partition, --lease-minutes.
 void add_farm_options(CLI::App& command, FarmOptions& options);
 
-struct BoardsOfType {
-  std::string type;
-  size_t count = 1;
-};
-/// User error for what is no TYPE[:COUNT], or asks for more than `most`.
-BoardsOfType parse_boards_of_type(const std::string& text, size_t most);
-
-/// What Slurm is asked for.
-farm::LeaseRequest lease_request(const FarmOptions& options, const std::string& board_type,
-                                 const TurnOptions& turns);
-
 /// On a leased board nobody else waits, and its lease's key has no rights of its own: whose turn it is Slurm
 /// has said.
 TurnOptions turns_on_board(const FarmOptions& options, TurnOptions turns);
-
-/// The board behind a lease that is ready, as --on and --key name one.
-void use_board(ExecutionOptions& choice, const farm::LeasedBoard& lease);
 
 /// Calls `work` with choices that name the machine to use: as they are without a farm, else with a board that
 /// is leased for the while. Where the lease ends in the middle, `work` is called anew with another one, at
