@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <thread>
 
 #include "host/records/database.h"
 #include "host/records/lock_holder.h"
@@ -131,19 +133,9 @@ class SqliteDatabase : public Database {
   const std::string& place() const override { return place_; }
 
   std::vector<Row> run(const std::string& sql, const Row& values) override {
-    sqlite3_stmt* prepared = nullptr;
-    if (const int code = sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr);
-        code != SQLITE_OK)
-      fail(code);
-    Statement statement(prepared);
-    if (const int code = statement.bind(values); code != SQLITE_OK) fail(code);
     std::vector<Row> rows;
-    for (;;) {
-      const int code = statement.step();
-      if (code == SQLITE_DONE) return rows;
-      if (code != SQLITE_ROW) fail(code);
-      rows.push_back(statement.row());
-    }
+    if (const int code = patiently(sql, values, rows); code != SQLITE_OK) fail(code);
+    return rows;
   }
   std::vector<Row> run(const std::string& sql) { return run(sql, {}); }
 
@@ -176,9 +168,39 @@ class SqliteDatabase : public Database {
     sqlite3_busy_timeout(opened, static_cast<int>(patience_ * 1000));
   }
 
+  /// Runs a statement, and waits while another program has the file. SQLite itself does not wait where two could
+  /// wait for each other, as where both turn a new file to a write-ahead log: it then says so at once.
+  int patiently(const std::string& sql, const Row& values, std::vector<Row>& rows) {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::duration<double>(patience_);
+    for (;;) {
+      rows.clear();
+      const int code = once(sql, values, rows);
+      // Within a transaction only the transaction as a whole could be tried again.
+      const bool again = (code & 0xff) == SQLITE_BUSY && sqlite3_get_autocommit(database_.get()) != 0;
+      if (!again || Clock::now() >= end) return code;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  int once(const std::string& sql, const Row& values, std::vector<Row>& rows) {
+    sqlite3_stmt* prepared = nullptr;
+    if (const int code = sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr);
+        code != SQLITE_OK)
+      return code;
+    Statement statement(prepared);
+    if (const int code = statement.bind(values); code != SQLITE_OK) return code;
+    for (;;) {
+      const int code = statement.step();
+      if (code == SQLITE_DONE) return SQLITE_OK;
+      if (code != SQLITE_ROW) return code;
+      rows.push_back(statement.row());
+    }
+  }
+
   /// Reads something: only then is the file looked at.
   int look() {
-    return sqlite3_exec(database_.get(), "SELECT 1 FROM sqlite_master LIMIT 1", nullptr, nullptr, nullptr);
+    std::vector<Row> rows;
+    return patiently("SELECT 1 FROM sqlite_master LIMIT 1", {}, rows);
   }
   /// SQLite then says that what it would write beside the file is not there.
   bool may_not_write(int code) const {

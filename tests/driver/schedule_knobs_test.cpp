@@ -14,9 +14,9 @@
 namespace gantry {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Graph product(const std::string& decision) {
   return parse_graph(
