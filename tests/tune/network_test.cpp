@@ -15,10 +15,10 @@
 namespace gantry::tune {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::Field;
-using testing::SizeIs;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::SizeIs;
 
 /// Two equal convolutions with a relu behind each, one of another size, and a product.
 Graph network() {
@@ -31,9 +31,10 @@ Graph network() {
   text += "  %d = nn.relu(%c)  // relu2\n";
   text += "  %e = reshape(%d, shape=(1, 2304))  // flat\n";
   text += "  %y = nn.dense(%e, @w3: Tensor[(2304, 10), f32], units=10)  // fc\n  return %y\n}\n";
-  return parse_graph(
-      text, op_set(),
-      {{"w1", testing::small_weights({16, 16, 3, 3})}, {"w2", testing::small_weights({16, 16, 3, 3})}, {"w3", testing::small_weights({2304, 10})}});
+  return parse_graph(text, op_set(),
+                     {{"w1", testing::small_weights({16, 16, 3, 3})},
+                      {"w2", testing::small_weights({16, 16, 3, 3})},
+                      {"w3", testing::small_weights({2304, 10})}});
 }
 
 CompileOptions options_for(const char* target = "x86-64-v3") {
@@ -55,7 +56,7 @@ TEST(Network, NodesOfEqualWorkAreOneTask) {
   EXPECT_THAT(tuned.tasks()[1].nodes, ElementsAre("fc"));
   EXPECT_EQ(tuned.tasks()[0].work.size(), 64U);
   // Conversions of images in front of a node and behind it are its own, too.
-  EXPECT_THAT(tuned.untuned().steps[0], SizeIs(testing::Ge(2)));
+  EXPECT_THAT(tuned.untuned().steps[0], SizeIs(::testing::Ge(2)));
   EXPECT_THAT(tuned.untuned().steps[1], SizeIs(1));
 }
 
@@ -71,7 +72,7 @@ TEST(Network, SpacesHaveTheFormsThatTheTargetHas) {
   const Network tuned(network(), options_for());
   std::set<std::string> forms;
   for (const FormKnobs& form : tuned.tasks()[0].space.forms) forms.insert(form.form);
-  EXPECT_THAT(forms, testing::IsSupersetOf({"direct", "winograd2", "winograd4"}));
+  EXPECT_THAT(forms, ::testing::IsSupersetOf({"direct", "winograd2", "winograd4"}));
   EXPECT_THAT(tuned.tasks()[0].space.proposed, Contains(tuned.tasks()[0].untuned));
 }
 
