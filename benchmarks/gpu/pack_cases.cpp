@@ -1,5 +1,5 @@
-// Packs ONNX's conformance tests that have kernels for a GPU, for a machine that has neither their data nor this source
-// tree.
+// Packs ONNX's conformance tests that have kernels for a GPU, for a machine that has neither their data nor
+// this source tree.
 //
 //   gpu_pack_cases PACK [--list FILE] [--add FOLDER] [--largest BYTES]
 //
@@ -7,9 +7,9 @@
 // other tests run on a GPU, as GANTRY_TEST_RECORD=FOLDER end_to_end_test leaves it there
 // (tests/support/recorded_case.h). A case of which model and data together have more than BYTES (262144) is
 // left out. Of two data sets of a test each is a case of its own; of a test that both Debian's and newer data
-// have, the newer counts. Inputs that steer the sizes of others become initialisers, and the shapes of the others the
-// model's shapes. Cases of many ops come first: the first of each op, then the second of each, so that
-// wherever a run ends it has seen most ops.
+// have, the newer counts. Inputs that steer the sizes of others become initialisers, and the shapes of the
+// others the model's shapes. Cases of many ops come first: the first of each op, then the second of each, so
+// that wherever a run ends it has seen most ops.
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
 
@@ -53,16 +53,19 @@ onnx::TensorProto proto_of(const ConstantData& value, const std::string& name) {
       {DType::kU8, onnx::TensorProto::UINT8},    {DType::kU16, onnx::TensorProto::UINT16},
       {DType::kU32, onnx::TensorProto::UINT32},  {DType::kU64, onnx::TensorProto::UINT64},
       {DType::kBool, onnx::TensorProto::BOOL}};
+  const auto type = types.find(value.type.dtype);
+  if (type == types.end()) user_error("it is given values of {}", name_of(value.type.dtype));
   onnx::TensorProto proto;
   proto.set_name(name);
-  proto.set_data_type(types.at(value.type.dtype));
+  proto.set_data_type(type->second);
   const std::vector<int64_t> shape = *constant_shape(value.type.shape);
   for (int64_t extent : shape) proto.add_dims(extent);
   proto.set_raw_data(value.bytes, value.size);
   return proto;
 }
 
-/// The model with the data set's shapes and fixed values in it. Throws where a model alone cannot say what is given.
+/// The model with the data set's shapes and fixed values in it. Throws where a model alone cannot say what is
+/// given.
 onnx::ModelProto closed_model(const fs::path& path, const DataSet& data) {
   if (!data.lengths.empty() || std::ranges::count(data.inputs, nullptr) > 0)
     user_error("sequences, and optionals without a value, are given beside a model");

@@ -1,8 +1,7 @@
 // Runs the bundle: everything that can be told of CUDA on this machine within a time, most important first.
 //
 //   run SECONDS [--only machine,cases,networks,tools] [--networks NAME,…] [--settings 8/fp16,…]
-//       [--peers torch,…] [--out FOLDER] [--driver LIBCUDA]
-//       [--bundle FOLDER]
+//       [--peers torch,…] [--skip-passed RESULTS] [--out FOLDER] [--driver LIBCUDA] [--bundle FOLDER]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
@@ -25,7 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
     "usage: run SECONDS [--only SECTION,...] [--networks NAME,...] [--settings BATCH/PRECISION,...]\n"
-    "           [--peers PEER,...] [--out FOLDER] [--driver LIBCUDA] [--bundle FOLDER]\n"
+    "           [--peers PEER,...] [--skip-passed RESULTS] [--out FOLDER] [--driver LIBCUDA] [--bundle "
+    "FOLDER]\n"
     "Tries gantry on this machine's GPU for so many seconds; 600 tell most. Results are in FOLDER "
     "(gpu-results):\n"
     "table.md and results.json, whole at any moment.\n"
@@ -35,9 +35,11 @@ constexpr const char* kUsage =
     "  networks  ten networks: error, times, memory, slowest kernels; PyTorch and ONNX Runtime where they "
     "are\n"
     "  tools     compute-sanitizer over the cases, ncu over the slowest kernels, where they are installed\n"
-    "--networks, --settings (8/fp16) and --peers (torch, torch.compile, which is slow to start, onnxruntime) leave "
+    "--networks, --settings (8/fp16) and --peers (torch, torch.compile, which is slow to start, onnxruntime) "
+    "leave "
     "the\n"
     "others out of the section networks.\n"
+    "--skip-passed: cases that passed in a former run, whose results.json this is, are not run again.\n"
     "--driver takes another libcuda.so.1 than the system's, --bundle another folder than the program's for "
     "bin,\n"
     "cases.pack and scripts. README says more.\n";
@@ -92,6 +94,8 @@ Options parse(const std::vector<std::string>& arguments) {
       options.settings = split(value);
     else if (argument == "--peers")
       options.peers = split(value);
+    else if (argument == "--skip-passed")
+      options.passed = fs::absolute(value);
     else if (argument == "--out")
       options.out = value;
     else if (argument == "--driver")
@@ -121,8 +125,9 @@ Options parse(const std::vector<std::string>& arguments) {
     if (std::find(std::begin(kPeers), std::end(kPeers), name) == std::end(kPeers))
       throw std::invalid_argument("there is no peer " + name);
   }
-  if (!options.driver.empty() && !fs::exists(options.driver))
-    throw std::invalid_argument(options.driver.string() + " does not exist");
+  for (const fs::path& file : {options.driver, options.passed}) {
+    if (!file.empty() && !fs::exists(file)) throw std::invalid_argument(file.string() + " does not exist");
+  }
   return options;
 }
 

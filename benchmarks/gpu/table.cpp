@@ -104,6 +104,9 @@ std::string cases_table(const Json& section) {
   std::string text = head_of({"device", "results"});
   for (const char* device : {"cuda", "cuda-emulated"})
     text += row_of({device, counts_text(counts_on(rows, device))});
+  if (section["facts"].contains("passed_before"))
+    text += fmt::format("\nNot run again, as they passed in a former run: {}\n",
+                        section["facts"]["passed_before"].get<int>());
   if (section["facts"].contains("given_up")) text += "\n" + text_of(section["facts"], "given_up") + "\n";
   std::string failing;
   size_t listed = 0, more = 0;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <random>
 
 #include "tests/benchmarks/gpu_programs.h"
@@ -123,6 +124,22 @@ TEST_F(Bundle, RunsOnlyTheSectionsThatAreAskedFor) {
   EXPECT_EQ(document["sections"][3]["state"], "done");
 }
 
+TEST_F(Bundle, LeavesOutCasesThatPassedInAFormerRun) {
+  ASSERT_TRUE(run({command("60", {"--only", "cases"}), {}, Seconds(80)}).ok());
+  ASSERT_EQ(said(results(), 1, "test_add_bcast", "/cuda-emulated/result"), "pass");
+  const fs::path former = out().parent_path() / "former.json";
+  fs::copy_file(out() / "results.json", former);
+  const Outcome again =
+      run({command("60", {"--only", "cases", "--skip-passed", former.string()}), {}, Seconds(80)});
+  EXPECT_TRUE(again.ok()) << again.output << again.why();
+  EXPECT_EQ(said(results(), 1, "test_add_bcast", "/cuda/result"), "failed to load");
+  EXPECT_EQ(said(results(), 1, "test_add_bcast", "/cuda-emulated/result"), "");
+  EXPECT_THAT(contents(out() / "table.md"), HasSubstr("passed in a former run"));
+  std::ofstream(former) << "[1]";
+  run({command("60", {"--only", "cases", "--skip-passed", former.string()}), {}, Seconds(80)});
+  EXPECT_THAT(contents(out() / "table.md"), HasSubstr("no results.json of a run"));
+}
+
 TEST_F(Bundle, SaysWhyThereIsNoGpu) {
   const Outcome outcome =
       run({command("20", {"--only", "machine,networks"}), {"FAKE_CUDA_DEVICES=0"}, Seconds(40)});
@@ -137,6 +154,7 @@ TEST_F(Bundle, RefusesWhatItDoesNotKnow) {
   for (const std::vector<std::string>& more : {std::vector<std::string>{"--only", "nothing"},
                                                {"--networks", "lstmm"},
                                                {"--driver", "/no/such/file"},
+                                               {"--skip-passed", "/no/such/file"},
                                                {"--out"},
                                                {"--unknown", "1"}}) {
     const Outcome outcome = run({command("20", more), {}, Seconds(20)});
