@@ -3,11 +3,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
 #include <map>
-#include <set>
-#include <stdexcept>
-#include <utility>
 
 #include "benchmarks/gpu/context.h"
 
@@ -63,44 +59,21 @@ class CasesSection : public Section {
       context.report.row(kName, "cases.pack", {{"result", "failed"}, {"text", outcome.why()}}, outcome.why());
       return false;
     }
-    const std::set<std::pair<std::string, size_t>> passed = passed_before(context);
     for (const Json& entry : said["cases"]) {
       if (entry["op"] == "") continue;  // section 1's
       for (size_t device : {0, 1}) {
         if (device == 0 && !context.machine.gpu_problem.empty()) continue;
-        if (!passed.contains({entry["name"], device}))
+        if (!context.options.passed.contains({entry["name"], kDevices[device]}))
           pending_.push_back({entry["name"], entry["op"], device});
       }
     }
-    if (!passed.empty()) context.report.facts(kName)["passed_before"] = passed.size();
+    if (!context.options.passed.empty())
+      context.report.facts(kName)["passed_before"] = context.options.passed.size();
     if (!context.machine.gpu_problem.empty())
       context.report.facts(kName)["given_up"] = "None is tried on a GPU: " + context.machine.gpu_problem;
     total_ = pending_.size();
     context.report.set_steps(kName, total_);
     return true;
-  }
-
-  /// Cases, each with its device, that passed in the run whose results are given. Throws std::runtime_error
-  /// where that is no results.json.
-  static std::set<std::pair<std::string, size_t>> passed_before(const Context& context) {
-    std::set<std::pair<std::string, size_t>> passed;
-    const std::filesystem::path& file = context.options.passed;
-    if (file.empty()) return passed;
-    try {
-      const Json document = Json::parse(std::ifstream(file));
-      for (const Json& section : document.at("sections")) {
-        if (section.at("name") != kName) continue;
-        for (const Json& row : section.at("rows")) {
-          for (size_t device : {0, 1}) {
-            const Json result = row.value(kDevices[device], Json::object());
-            if (result.value("result", "") == "pass") passed.insert({row.at("name"), device});
-          }
-        }
-      }
-    } catch (const Json::exception& error) {
-      throw std::runtime_error(file.string() + ": is no results.json of a run: " + error.what());
-    }
-    return passed;
   }
 
   Command command_of(const Context& context, const Job& job, Clock::time_point until) const {

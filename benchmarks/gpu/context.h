@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/gpu/child.h"
@@ -19,7 +21,7 @@ struct Options {
   std::vector<std::string> networks;  ///< empty: all
   std::vector<std::string> settings;  ///< of networks, as "8/fp16"; empty: all
   std::vector<std::string> peers;     ///< of kPeers; empty: all
-  std::filesystem::path passed;       ///< results.json of a run before; its passed cases are not run again
+  std::set<std::pair<std::string, std::string>> passed;  ///< cases, each with its device, that are not run again
   std::filesystem::path out = "gpu-results";
   std::filesystem::path driver;  ///< a libcuda.so to take for the machine's; empty: the system's
   std::filesystem::path bundle;  ///< where bin, cases.pack and the scripts are

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
 
@@ -72,6 +73,26 @@ fs::path own_folder() {
   return fs::read_symlink("/proc/self/exe", code).parent_path();
 }
 
+/// Cases, each with its device, that passed in the run whose results.json this is. Throws std::invalid_argument where
+/// it is none.
+std::set<std::pair<std::string, std::string>> passed_in(const fs::path& results) {
+  std::set<std::pair<std::string, std::string>> passed;
+  std::ifstream file(results);
+  try {
+    for (const Json& section : Json::parse(file).at("sections")) {
+      if (section.at("name") != "cases") continue;
+      for (const Json& row : section.at("rows")) {
+        for (const auto& [device, said] : row.items()) {
+          if (said.is_object() && said.value("result", "") == "pass") passed.insert({row.at("name"), device});
+        }
+      }
+    }
+  } catch (const Json::exception& error) {
+    throw std::invalid_argument(results.string() + " is no results.json of a run: " + error.what());
+  }
+  return passed;
+}
+
 Options parse(const std::vector<std::string>& arguments) {
   Options options;
   options.bundle = own_folder();
@@ -95,7 +116,7 @@ Options parse(const std::vector<std::string>& arguments) {
     else if (argument == "--peers")
       options.peers = split(value);
     else if (argument == "--skip-passed")
-      options.passed = fs::absolute(value);
+      options.passed = passed_in(value);
     else if (argument == "--out")
       options.out = value;
     else if (argument == "--driver")
@@ -125,9 +146,8 @@ Options parse(const std::vector<std::string>& arguments) {
     if (std::find(std::begin(kPeers), std::end(kPeers), name) == std::end(kPeers))
       throw std::invalid_argument("there is no peer " + name);
   }
-  for (const fs::path& file : {options.driver, options.passed}) {
-    if (!file.empty() && !fs::exists(file)) throw std::invalid_argument(file.string() + " does not exist");
-  }
+  if (!options.driver.empty() && !fs::exists(options.driver))
+    throw std::invalid_argument(options.driver.string() + " does not exist");
   return options;
 }
 

@@ -76,6 +76,35 @@ void StageProgram::settle_scope(StageState& state) const {
   }
 }
 
+bool StageProgram::is_read(const Stage& stage) const {
+  for (const auto& reader : states) {
+    bool reads = false;
+    if (reader->body) {
+      walk(reader->body, [&](const Expr& e) {
+        const auto* read = e.as<ReadNode>();
+        reads |= read != nullptr && schedule.find(read->op.get()) == &stage;
+      });
+    } else {
+      reads = std::ranges::any_of(reader->op().extern_inputs, [&](const Tensor& input) {
+        return schedule.find(input.op().get()) == &stage;
+      });
+    }
+    if (reads) return true;
+  }
+  return false;
+}
+
+/// Simplified bodies may read less than those that the schedule was made for: a product times the integer 0 is 0.
+/// What would be computed beside its readers and has none any more is not computed.
+void StageProgram::drop_unread_stages() {
+  for (size_t i = states.size(); i-- > 0;) {  // readers first: who was read by dropped ones alone goes, too
+    const Stage& stage = *states[i]->stage;
+    if (stage.attach != AttachKind::kAt || is_read(stage)) continue;
+    by_stage.erase(&stage);
+    states.erase(states.begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
 void StageProgram::inline_stages() {
   std::map<const Stage*, Expr> bodies;
   std::map<const Stage*, Sources> sources;
@@ -93,6 +122,7 @@ void StageProgram::inline_stages() {
     by_stage[stage.get()] = state.get();
     states.push_back(std::move(state));
   }
+  drop_unread_stages();
   for (const Tensor& output : schedule.outputs()) {
     const Stage* stage = schedule.find(output.op().get());
     internal_check(by_stage.count(stage) > 0, "output {} is inlined or a placeholder", output.op()->name);

@@ -113,6 +113,8 @@ class StageProgram {
  private:
   // inline_stages.cpp
   void settle_scope(StageState& state) const;
+  void drop_unread_stages();
+  bool is_read(const Stage& stage) const;
   // infer_region.cpp
   void infer_region(StageState& state);
   void round_to_tiles(StageState& state) const;

@@ -44,7 +44,8 @@ NO_COMMANDS = [
 
 # Options in the text that belong to other programs: cmake, dpkg, pip, compilers, shells, the GPU bundle's `run`.
 OPTIONS_OF_OTHERS = {'--only', '--preset', '--build', '--install', '--prefix', '--strip', '--target-dir', '--component',
-                     '--libs', '--static', '--nice', '--conf', '--add-architecture', '--settings', '--peers'}
+                     '--libs', '--static', '--nice', '--conf', '--add-architecture', '--settings', '--peers',
+                     '--skip-passed'}
 
 # Networks that take long to write, by smaller ones of the same kind.
 SMALLER = {'bert_base': 'bert_tiny', 'vgg16': 'squeezenet1_1', 'resnet101': 'resnet18', 'resnet50': 'resnet18'}

@@ -176,7 +176,7 @@ class Farm(ProgramTest):
         self.finish(self.bench(kind='nano'))
 
     def test_what_cannot_be_is_said(self):
-        for arguments, words in ((['--farm', 'slurm', '--board', 'pi5:2'], 'measures on 1 board'),
+        for arguments, words in ((['--farm', 'slurm', '--board', 'pi5:2'], 'a type of board has letters'),
                                  (['--farm', 'slurm', '--board', 'pi5', '--on', 'x:1'], 'leave out --on'),
                                  (['--farm', 'slurm'], '--board')):
             err = self.gantry('bench', 'm.gmod', *arguments, status=1).stderr
