@@ -30,7 +30,8 @@ void convert_gather(NodeImport& n) {
   auto attrs = std::make_shared<AxisAttrs>();
   attrs->axis = n.axis(n.integer("axis", 0), n.rank(0));
   check_indices(n, attrs->axis);
-  n.set(0, n.add(n.op_type() == "Gather" ? op::gather : op::gather_elements, {n.input(0), n.input(1)}, attrs));
+  n.set(0,
+        n.add(n.op_type() == "Gather" ? op::gather : op::gather_elements, {n.input(0), n.input(1)}, attrs));
 }
 
 void convert_gather_nd(NodeImport& n) {
@@ -66,7 +67,8 @@ void convert_reverse_sequence(NodeImport& n) {
   if (extent && n.input(1)->is_constant()) {
     for (double length : n.numbers(1, "sequence_lens")) {
       if (length < 0 || length > static_cast<double>(*extent))
-        n.fail("its sequence length {} lies outside 0 to {}, the extent of axis {}", length, *extent, attrs->time);
+        n.fail("its sequence length {} lies outside 0 to {}, the extent of axis {}", length, *extent,
+               attrs->time);
     }
   }
   n.set(0, n.add(op::reverse_sequence, {n.input(0), n.input(1)}, attrs));
@@ -210,8 +212,9 @@ Value* nonzero_positions(NodeImport& n, Value* x) {
 
 void convert_nonzero(NodeImport& n) {
   Value* x = n.input(0);
-  if (x->type.rank() == 0) x = n.reshape(x, {1});
-  n.set(0, nonzero_positions(n, x));
+  if (x->type.rank() > 0) return n.set(0, nonzero_positions(n, x));
+  // A scalar that is not 0 has one position of no coordinates: i64[0, 1].
+  n.set(0, n.slice(nonzero_positions(n, n.reshape(x, {1})), 0, 0, 0));
 }
 
 /// The slices of an axis, or the elements, at which the condition holds.

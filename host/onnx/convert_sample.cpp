@@ -35,9 +35,7 @@ void convert_grid_sample(NodeImport& n) {
 Term normalised_positions(NodeImport& n, const Dim& count, bool align_corners, DType dtype) {
   const Term index = Term::range(n, count).cast(dtype), length = Term::range(n, 1, count).cast(dtype);
   if (!align_corners) return (index * 2 + 1) / length - 1;
-  // A lone element lies in the middle.
-  const Term steps = length - 1;
-  return where(equal(steps, steps.number_like(0)), 0, index * 2 / maximum(steps, 1) - 1);
+  return index * 2 / maximum(length - 1, 1) - 1;  // a lone element lies at -1, as in ONNX's reference
 }
 
 /// theta (N, k, k + 1) applied to the normalised positions of a tensor (N, C, spatial…) -> (N, spatial…, k).

@@ -10,9 +10,9 @@
 namespace gantry {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::interpret_function;
 using testing::OneNode;
-using ::testing::ElementsAre;
 
 // One input says how often, another which axis, both of the data's type.
 TEST(OldOperators, Tile1RepeatsOneAxis) {
@@ -21,20 +21,24 @@ TEST(OldOperators, Tile1RepeatsOneAxis) {
       "initializer { name: 'times' dims: 1 data_type: 1 float_data: 2 } "
       "initializer { name: 'axis' dims: 1 data_type: 1 float_data: 1 } "
       "node { op_type: 'Tile' input: 'x' input: 'times' input: 'axis' output: 'y' } "
-      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 2 } } } } } "
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 2 } "
+      "} } } } "
       "output { name: 'y' } }";
   onnx::ModelProto proto;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto));
   const Graph graph = import_onnx_bytes(proto.SerializeAsString(), ".");
   const std::vector<float> x{1, 2, 3, 4};
-  const ConstantPtr y = interpret_function(graph.main, {make_constant({DType::kF32, {2, 2}}, x.data())}).at(0);
+  const ConstantPtr y =
+      interpret_function(graph.main, {make_constant({DType::kF32, {2, 2}}, x.data())}).at(0);
   EXPECT_EQ(y->type.shape, (Shape{2, 4}));
   EXPECT_THAT(std::vector<float>(y->as<float>(), y->as<float>() + 8), ElementsAre(1, 2, 1, 2, 3, 4, 3, 4));
 }
 
 TEST(OldOperators, NormsOfWindowsHadAFloatForP) {
   OneNode pool("", "LpPool", 1);
-  pool.input<float>(DType::kF32, {1, 1, 2, 2}, {1, -2, 2, 4}).with_list("kernel_shape", {2, 2}).with("p", 2.0);
+  pool.input<float>(DType::kF32, {1, 1, 2, 2}, {1, -2, 2, 4})
+      .with_list("kernel_shape", {2, 2})
+      .with("p", 2.0);
   EXPECT_THAT(pool.run<float>(DType::kF32), ElementsAre(5));
   OneNode global("", "GlobalLpPool", 1);
   global.input<float>(DType::kF32, {1, 1, 2, 2}, {1, -2, 2, 4}).with("p", 1.0);
@@ -67,12 +71,32 @@ TEST(Windows, WithAStrideBeyondTheDataThereIsOne) {
   EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(7));
 }
 
+// Unlike NumPy's, which has one coordinate.
+TEST(NonZero, OfAScalarHasPositionsWithoutCoordinates) {
+  for (const int64_t value : {0, -5}) {
+    OneNode node("", "NonZero", 13);
+    node.input<int64_t>(DType::kI64, {}, {value});
+    EXPECT_EQ(node.results().at(0)->type.shape, (Shape{0, value == 0 ? 0 : 1}));
+  }
+}
+
+// By hand: x runs over -1 and 1, y is -1 where there is one row.
+TEST(AffineGrid, ALoneElementOfAlignedCornersLiesAtTheStart) {
+  OneNode node("", "AffineGrid", 20);
+  node.input<float>(DType::kF32, {1, 2, 3}, {1, 10, 100, 2, 20, 200})
+      .input<int64_t>(DType::kI64, {4}, {1, 1, 1, 2})
+      .with("align_corners", int64_t{1});
+  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(89, 178, 91, 182));
+}
+
 // The lower one is known when the model is read, the upper one only when it runs.
 TEST(Clip, TakesTheUpperBoundWhereTheyCross) {
   const std::string vector = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 3 } } } } } ";
   const std::string text =
-      "ir_version: 8 opset_import { version: 13 } graph { name: 'g' initializer { name: 'low' data_type: 1 float_data: 5 } "
-      "node { op_type: 'Clip' input: 'x' input: 'low' input: 'high' output: 'y' } input { name: 'x' " + vector +
+      "ir_version: 8 opset_import { version: 13 } graph { name: 'g' initializer { name: 'low' data_type: 1 "
+      "float_data: 5 } "
+      "node { op_type: 'Clip' input: 'x' input: 'low' input: 'high' output: 'y' } input { name: 'x' " +
+      vector +
       "input { name: 'high' type { tensor_type { elem_type: 1 shape { } } } } output { name: 'y' } }";
   onnx::ModelProto proto;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto));
@@ -87,8 +111,10 @@ TEST(Clip, TakesTheUpperBoundWhereTheyCross) {
 // How many dimensions the result has must not depend on an open one.
 TEST(Squeeze, OfAxesThatNobodyNamesNeedsOpenOnesToBeOtherThan1) {
   const std::string text =
-      "ir_version: 8 opset_import { version: 13 } graph { name: 'g' node { op_type: 'Squeeze' input: 'x' output: 'y' } "
-      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'N' } dim { dim_value: 1 } } } } } "
+      "ir_version: 8 opset_import { version: 13 } graph { name: 'g' node { op_type: 'Squeeze' input: 'x' "
+      "output: 'y' } "
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'N' } dim { dim_value: 1 "
+      "} } } } } "
       "output { name: 'y' } }";
   onnx::ModelProto proto;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto));
