@@ -57,6 +57,7 @@ class Runner {
   Status measure(BenchmarkResult& result);
   Status profile(BenchmarkResult& result);
   Status trace(BenchmarkResult& result);
+  Status count(BenchmarkResult& result);
   uint64_t peak_bytes() const { return peak_bytes_.value_or(peak_resident_memory_bytes()); }
 
  private:
@@ -218,6 +219,22 @@ Status Runner::trace(BenchmarkResult& result) {
   return Status();
 }
 
+Status Runner::count(BenchmarkResult& result) {
+  if (too_late(run_ms_)) {
+    result.complete = false;
+    result.instructions_problem = "the deadline left no time to count";
+    return Status();
+  }
+  const Status status = session_.run_counted(result.step_instructions);
+  // All else has been measured.
+  if (status.code() == GANTRY_INCOMPATIBLE) {
+    result.instructions_problem = status.message();
+  } else {
+    GANTRY_TRY(status);
+  }
+  return look(1);
+}
+
 }  // namespace
 
 Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& options) {
@@ -232,6 +249,7 @@ Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& 
     GANTRY_TRY(runner.profile(result));
     GANTRY_TRY(runner.trace(result));
   }
+  if (options.count_instructions) GANTRY_TRY(runner.count(result));
   static_cast<MachineRecord&>(result) = watch.finish();
   result.statistics = summarize(result.samples_ms);
   result.memory = session.memory();

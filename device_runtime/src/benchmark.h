@@ -25,6 +25,7 @@ struct BenchmarkOptions {
   /// that time does not count.
   bool flush_cache = false;
   bool profile = false;    ///< also time every kernel, in runs of their own
+  bool count_instructions = false;  ///< also count what every step executes, in a run of its own
   double deadline_ms = 0;  ///< no sample is begun that would, as the last one, end later than this; 0: none
   /// Called now and then with the share done, 0 to 1; false cancels.
   std::function<bool(double done)> progress;
@@ -63,6 +64,10 @@ struct BenchmarkResult : MachineRecord {
   /// With `profile`, of the run whose time is the median of kTracedRuns traced ones, or of as many as the
   /// deadline allowed; none: it allowed none, or there are more threads and steps than RunTrace takes.
   std::optional<RunTimeline> timeline;
+  /// With `count_instructions`, of each step of the plan, on all threads; else, and where that cannot be,
+  /// empty, and why.
+  std::vector<uint64_t> step_instructions;
+  std::string instructions_problem;
   SessionMemory memory;
   /// Of the process, from its start to the end of the runs, without what sweeps of the caches take where
   /// warm-up runs came before them; 0: unknown.

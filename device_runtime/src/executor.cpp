@@ -54,6 +54,10 @@ Status unlike_sizes(uint32_t step) {
                  step);
 }
 
+Status Executor::run_counted(const GantryKernelHost*, StepInstructions&) {
+  return failure(GANTRY_INCOMPATIBLE, "instructions are counted on CPUs alone");
+}
+
 int64_t now_ns() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -349,21 +353,32 @@ Status CpuExecutor::run_timed(const GantryKernelHost* pool, std::span<int64_t> n
   return Status();
 }
 
+template <typename Watch>
+Status CpuExecutor::run_watched(Watch& watch) {
+  const KernelHosts hosts = make_kernel_hosts(watch.host(), checker_.get());
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    current_step.store(&labels_[i], std::memory_order_relaxed);
+    watch.begin_step(i);
+    const int32_t code = run_step(steps_[i], hosts);
+    watch.end_step();
+    current_step.store(nullptr, std::memory_order_relaxed);
+    if (code != 0) return failed(i, code);
+  }
+  return Status();
+}
+
 Status CpuExecutor::run_traced(const GantryKernelHost* pool, int threads, RunTimeline& timeline) {
   Result<RunTrace> trace = RunTrace::create(threads, steps_.size());
   if (!trace.ok()) return trace.status();
   trace->begin(*pool);
-  const KernelHosts hosts = make_kernel_hosts(trace->host(), checker_.get());
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    current_step.store(&labels_[i], std::memory_order_relaxed);
-    trace->begin_step(i);
-    const int32_t code = run_step(steps_[i], hosts);
-    trace->end_step();
-    current_step.store(nullptr, std::memory_order_relaxed);
-    if (code != 0) return failed(i, code);
-  }
+  GANTRY_TRY(run_watched(*trace));
   timeline = trace->end();
   return Status();
+}
+
+Status CpuExecutor::run_counted(const GantryKernelHost* pool, StepInstructions& counts) {
+  counts.begin(*pool);
+  return run_watched(counts);
 }
 
 }  // namespace gantry::runtime

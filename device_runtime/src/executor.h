@@ -14,6 +14,7 @@
 #include "device_runtime/src/module_reader.h"
 #include "device_runtime/src/run_trace.h"
 #include "device_runtime/src/status.h"
+#include "device_runtime/src/step_instructions.h"
 #include "gantry/kernel_abi.h"
 
 namespace gantry::runtime {
@@ -98,6 +99,8 @@ class Executor {
   /// As run; `timeline` receives what each thread did when. INVALID_ARGUMENT where there are more threads and
   /// steps than RunTrace takes. Of a device other than the CPU: its steps one after another.
   virtual Status run_traced(const GantryKernelHost* host, int threads, RunTimeline& timeline) = 0;
+  /// As run; `counts` receives what each step executes. INCOMPATIBLE for a device other than the CPU.
+  virtual Status run_counted(const GantryKernelHost* host, StepInstructions& counts);
   /// Runs `number` times; `elapsed_ms` receives the time of all together by the device's clock. On a GPU
   /// without what moves inputs and outputs between it and the host.
   virtual Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) = 0;
@@ -158,6 +161,7 @@ class CpuExecutor : public Executor {
   Status run(const GantryKernelHost* host) override;
   Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) override;
   Status run_traced(const GantryKernelHost* host, int threads, RunTimeline& timeline) override;
+  Status run_counted(const GantryKernelHost* host, StepInstructions& counts) override;
   Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) override;
 
  private:
@@ -172,6 +176,9 @@ class CpuExecutor : public Executor {
   };
   void move(const std::vector<BufferUse>& uses, uint32_t index, std::byte* data);
   int32_t run_step(const BoundStep& step, const KernelHosts& hosts) const;
+  /// As run; kernels get the watch's host, and it hears when each step begins and ends.
+  template <typename Watch>
+  Status run_watched(Watch& watch);
   Status failed(size_t step, int32_t code) const;
 
   AlignedBuffer workspace_;

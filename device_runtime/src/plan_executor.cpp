@@ -62,4 +62,10 @@ Status PlanExecutor::run_traced(const GantryKernelHost* host, int threads, RunTi
   return Status();
 }
 
+Status PlanExecutor::run_counted(const GantryKernelHost* host, StepInstructions& counts) {
+  counts.begin(*host);
+  return run_steps(&counts.host(),
+                   {[&](size_t i) { counts.begin_step(i); }, [&](size_t) { counts.end_step(); }});
+}
+
 }  // namespace gantry::runtime

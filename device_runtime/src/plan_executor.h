@@ -25,6 +25,7 @@ class PlanExecutor : public Executor {
   Status run(const GantryKernelHost* host) override;
   Status run_timed(const GantryKernelHost* host, std::span<int64_t> nanoseconds) override;
   Status run_traced(const GantryKernelHost* host, int threads, RunTimeline& timeline) override;
+  Status run_counted(const GantryKernelHost* host, StepInstructions& counts) override;
   Status run_repeatedly(const GantryKernelHost* host, int number, double& elapsed_ms) override;
   uint64_t taken_workspace_bytes() const override { return context_.taken_bytes; }
 

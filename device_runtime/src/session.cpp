@@ -468,6 +468,18 @@ Status Session::run_traced(RunTimeline& timeline) {
   return Status();
 }
 
+Status Session::run_counted(std::vector<uint64_t>& instructions) {
+  GANTRY_TRY(before_run());
+  Result<StepInstructions> counts = StepInstructions::create(*pool_, executor_->step_count());
+  if (!counts.ok()) return counts.status();
+  GANTRY_TRY(executor_->run_counted(pool_->host(), *counts));
+  has_run_ = true;
+  Result<std::vector<uint64_t>> counted = counts->end();
+  if (!counted.ok()) return counted.status();
+  instructions = std::move(*counted);
+  return Status();
+}
+
 Result<OutputView> Session::output(int index) const {
   GANTRY_TRY(check_index(index, outputs_.size(), "output"));
   if (!has_run_) return failure(GANTRY_INVALID_ARGUMENT, "there are no outputs yet: run the session first");

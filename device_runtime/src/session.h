@@ -89,6 +89,9 @@ class Session : private RunMemory {
   Status run_timed(std::span<int64_t> nanoseconds);
   /// As run; `timeline` receives when each step and each thread computed. INVALID_ARGUMENT: too many of both.
   Status run_traced(RunTimeline& timeline);
+  /// As run; `instructions` receives what each step executes, on all threads. INCOMPATIBLE, with why, where
+  /// nothing counts that.
+  Status run_counted(std::vector<uint64_t>& instructions);
   /// Runs `number` times; `elapsed_ms` receives the time of all together, on a GPU by its own clock and
   /// without what moves inputs and outputs between it and the host.
   Status run_repeatedly(int number, double& elapsed_ms);

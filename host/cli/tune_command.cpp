@@ -18,6 +18,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry tune resnet18.onnx --on pi --time 20min --records lab.db -o resnet18.gmod
   gantry tune resnet18.onnx --records lab.db --resume            goes on where an earlier one ended
   gantry tune resnet18.onnx --trials 100 --decisions-out resnet18.decisions
+  gantry tune resnet18.onnx --on qemu --metric instructions -o resnet18.gmod   on an emulated board
 Candidates are measured in the network, in turns with the best so far, and accepted only where the 95 % interval of
 the difference excludes a loss; at the end the whole network is compared in the same way, so that a tuned module is
 never slower than the untuned one. Ctrl-C at any moment loses nothing that stands in --records.)";
@@ -26,7 +27,7 @@ constexpr double kDefaultSeconds = 300;
 
 struct Options {
   TuneModelOptions tune;
-  std::string output, decisions_out;
+  std::string output, decisions_out, metric;
   JsonOutput json;
   bool force = false;
 };
@@ -46,6 +47,9 @@ int tune(const Options& options, const Invocation& invocation) {
   plan_files(options, *invocation.outputs);
   if (options.tune.tune.resume && options.tune.records.empty())
     user_error("--resume goes on with what stands in records; give --records DB too");
+  if (options.tune.metric != tune::Metric::kTime && !options.tune.records.empty())
+    user_error("--records keeps times, and --metric {} measures none; leave one of the two out",
+               options.metric);
   const TunedModel tuned = tune_model(options.tune, invocation);
   const std::string json = options.json.asked() ? tuning_json(tuned.report) : "";
   take_all_steps({
@@ -83,6 +87,13 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
                    "At most so many candidates; default: as there is time")
       ->type_name("N")
       ->check(between(1u, 1000000u));
+  command
+      ->add_option(
+          "--metric", options->metric,
+          "What is made less: the time, or the instructions that are executed, where time says nothing (an "
+          "emulated board); default time")
+      ->type_name("time|instructions")
+      ->check(CLI::IsMember({"time", "instructions"}).description(""));
   command->get_option("--records")
       ->description("Keep every trial there: a file, or postgresql://USER@HOST/DATABASE");
   command->add_flag("--resume", options->tune.tune.resume,
@@ -102,6 +113,7 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
   command->footer(kExamples);
   command->callback([options, &invocation] {
     options->tune.execution.seed = options->tune.tune.seed;
+    options->tune.metric = tune::find_metric(options->metric).value_or(tune::Metric::kTime);
     // What is compared with is what the compiler takes without them.
     options->tune.records = std::exchange(options->tune.execution.records, {});
     invocation.action = [options, &invocation] { return tune(*options, invocation); };

@@ -12,6 +12,7 @@
 #include <thread>
 #include <variant>
 
+#include "host/cli/counted_process.h"
 #include "host/cli/statistics/estimate.h"
 #include "host/cli/tuned_seat.h"
 #include "host/support/error.h"
@@ -31,6 +32,9 @@ using Trials = std::vector<Trial>;
 /// Of Effort::kSure. Fixed beforehand: who looked again and again until an interval excludes a loss would
 /// find one.
 constexpr int kSureRounds = 8;
+/// Of Metric::kInstructions, where a decision is to be sure: what differs between two of one program is not
+/// the program's.
+constexpr int kSureCounts = 2;
 /// Programs that are kept, the last ones that were built.
 constexpr size_t kMostPrograms = 4;
 
@@ -64,11 +68,11 @@ Ratio ratio_of(const std::vector<Round>& rounds) {
       other.push_back(pair.other_ms);
       ratios.push_back(pair.other_ms / pair.base_ms);
     }
-    ratio.base_process_ms.push_back(median_of(base));
-    ratio.process_ms.push_back(median_of(other));
+    ratio.base_process_amounts.push_back(median_of(base));
+    ratio.process_amounts.push_back(median_of(other));
   }
-  ratio.base_ms = median_of(ratio.base_process_ms);
-  ratio.ms = median_of(ratio.process_ms);
+  ratio.base_amount = median_of(ratio.base_process_amounts);
+  ratio.amount = median_of(ratio.process_amounts);
   if (rounds.size() < kFewestRounds) {
     ratio.value = median_of(ratios);
     assume_interval(ratio);
@@ -79,6 +83,23 @@ Ratio ratio_of(const std::vector<Round>& rounds) {
   ratio.low = comparison.low;
   ratio.high = comparison.high;
   return ratio;
+}
+
+/// Of each pair's processes.
+template <typename BaseAmount, typename TrialAmount>
+Ratio counted_ratio(const std::vector<CountedPair>& pairs, const BaseAmount& base_amount,
+                    const TrialAmount& trial_amount) {
+  std::vector<double> base, trial;
+  for (const CountedPair& pair : pairs) {
+    base.push_back(base_amount(pair.base));
+    trial.push_back(trial_amount(pair.trial));
+  }
+  return ratio_of_counts(base, trial);
+}
+
+Ratio whole_ratio(const std::vector<CountedPair>& pairs) {
+  const auto whole = [](const CountedProcess& process) { return process.whole(); };
+  return counted_ratio(pairs, whole, whole);
 }
 
 using Built = std::variant<ProgramPtr, tune::Failure>;
@@ -138,6 +159,7 @@ double default_tolerance(Precision precision) {
 struct MachineMeasurer::Parts {
   const tune::Network& network;
   bool remote = false;  ///< what is measured does not compute here
+  tune::Metric metric = tune::Metric::kTime;
   ExpectedOutputs expected;
   std::vector<std::unique_ptr<TunedSeat>> seats = {};
   rpc::BoardInfo board = {};
@@ -149,6 +171,11 @@ struct MachineMeasurer::Parts {
   ProgramPtr program_of(const Choices& choices);
   Batch measure_alone(TunedSeat& seat, const ProgramPtr& base_program, const Trials& trials,
                       const ProgramPtr& trial_program, Effort effort);
+  Batch time_alone(TunedSeat& seat, const ProgramPtr& base_program, const Trials& trials,
+                   const ProgramPtr& trial_program, Effort effort);
+  Batch count_alone(TunedSeat& seat, const ProgramPtr& base_program, const Trials& trials,
+                    const ProgramPtr& trial_program, Effort effort);
+  tune::Profile counted_profile(const Program& program);
   std::vector<TunedRound> play_on_all(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
                                       int rounds);
   Built built(const Choices& choices);
@@ -159,6 +186,7 @@ MachineMeasurer::MachineMeasurer(const ExecutionOptions& options, const std::vec
                                  const TuneMeasuring& measuring, const Invocation& invocation)
     : parts_(new Parts{.network = network,
                        .remote = !boards.front().empty(),
+                       .metric = measuring.metric,
                        .expected = ExpectedOutputs(untuned, measuring.tolerance, invocation)}) {
   Parts& parts = *parts_;
   parts.board = untuned.machine->info();
@@ -228,11 +256,21 @@ Built MachineMeasurer::Parts::built(const Choices& choices) {
 tune::Profile MachineMeasurer::profile(const Choices& choices) {
   Parts& parts = *parts_;
   const ProgramPtr program = parts.program_of(choices);
+  if (parts.metric == tune::Metric::kInstructions) return parts.counted_profile(*program);
   const ProfiledProcess profiled = parts.seats.front()->profile(program->module);
   parts.threads = profiled.threads;
   parts.untuned_ms = profiled.run_ms;
   tune::Profile profile{profiled.run_ms, {}};
-  for (const auto& steps : program->steps) profile.task_ms.push_back(profiled.ms_of(steps));
+  for (const auto& steps : program->steps) profile.tasks.push_back(profiled.ms_of(steps));
+  return profile;
+}
+
+tune::Profile MachineMeasurer::Parts::counted_profile(const Program& program) {
+  const CountedProcess counted = seats.front()->count(program.module);
+  threads = counted.threads;
+  untuned_ms = counted.run_ms;
+  tune::Profile profile{counted.whole(), {}};
+  for (const auto& steps : program.steps) profile.tasks.push_back(counted.of_steps(steps));
   return profile;
 }
 
@@ -254,28 +292,53 @@ std::vector<TunedRound> MachineMeasurer::Parts::play_on_all(const runtime::Share
   return all;
 }
 
-Batch MachineMeasurer::Parts::measure_alone(TunedSeat& seat, const ProgramPtr& base_program, const Trials& trials,
-                                            const ProgramPtr& trial_program, Effort effort) {
+Batch MachineMeasurer::Parts::time_alone(TunedSeat& seat, const ProgramPtr& base_program,
+                                         const Trials& trials, const ProgramPtr& trial_program,
+                                         Effort effort) {
+  const std::vector<TunedRound> played =
+      effort == Effort::kSure
+          ? play_on_all(base_program->module, trial_program->module, kSureRounds)
+          : seat.play(base_program->module, trial_program->module, 1, expected, untuned_ms);
+  const auto ratio = [&](const auto& round_of) {
+    std::vector<Round> rounds;
+    for (const TunedRound& one : played) rounds.push_back(round_of(one));
+    return ratio_of(rounds);
+  };
   Batch batch;
-  try {
-    const std::vector<TunedRound> played =
-        effort == Effort::kSure
-            ? play_on_all(base_program->module, trial_program->module, kSureRounds)
-            : seat.play(base_program->module, trial_program->module, 1, expected, untuned_ms);
-    const auto ratio = [&](const auto& round_of) {
-      std::vector<Round> rounds;
-      for (const TunedRound& one : played) rounds.push_back(round_of(one));
-      return ratio_of(rounds);
-    };
-    for (const Trial& trial : trials)
-      batch.ratios.push_back(ratio([&](const TunedRound& one) {
-        return one.of_steps(base_program->steps[trial.task], trial_program->steps[trial.task]);
-      }));
-    batch.whole = ratio([](const TunedRound& one) { return one.whole(); });
-  } catch (const TrialFailed& failed) {
-    batch.failure = failed.failure;
-  }
+  for (const Trial& trial : trials)
+    batch.ratios.push_back(ratio([&](const TunedRound& one) {
+      return one.of_steps(base_program->steps[trial.task], trial_program->steps[trial.task]);
+    }));
+  batch.whole = ratio([](const TunedRound& one) { return one.whole(); });
   return batch;
+}
+
+Batch MachineMeasurer::Parts::count_alone(TunedSeat& seat, const ProgramPtr& base_program,
+                                          const Trials& trials, const ProgramPtr& trial_program,
+                                          Effort effort) {
+  const std::vector<CountedPair> pairs =
+      seat.count(base_program->module, trial_program->module, effort == Effort::kSure ? kSureCounts : 1,
+                 expected, untuned_ms);
+  const auto of = [](const ProgramPtr& program, size_t task) {
+    return [&steps = program->steps[task]](const CountedProcess& process) { return process.of_steps(steps); };
+  };
+  Batch batch;
+  for (const Trial& trial : trials)
+    batch.ratios.push_back(counted_ratio(pairs, of(base_program, trial.task), of(trial_program, trial.task)));
+  batch.whole = whole_ratio(pairs);
+  return batch;
+}
+
+Batch MachineMeasurer::Parts::measure_alone(TunedSeat& seat, const ProgramPtr& base_program,
+                                            const Trials& trials, const ProgramPtr& trial_program,
+                                            Effort effort) {
+  try {
+    return metric == tune::Metric::kInstructions
+               ? count_alone(seat, base_program, trials, trial_program, effort)
+               : time_alone(seat, base_program, trials, trial_program, effort);
+  } catch (const TrialFailed& failed) {
+    return {.failure = failed.failure, .ratios = {}, .whole = {}};
+  }
 }
 
 std::vector<Batch> MachineMeasurer::measure(const Choices& base, const std::vector<Trials>& batches,
@@ -311,13 +374,18 @@ Batch MachineMeasurer::compare(const Choices& base, const Choices& other, double
   Batch batch;
   const ProgramPtr base_program = parts.program_of(base), trial_program = parts.program_of(other);
   try {
+    if (parts.metric == tune::Metric::kInstructions) {
+      batch.whole = whole_ratio(parts.seats.front()->count(base_program->module, trial_program->module,
+                                                           kSureCounts, parts.expected, parts.untuned_ms));
+      return batch;
+    }
     const Comparison found = parts.seats.front()->compare(base_program->module, trial_program->module,
                                                           seconds, parts.expected, parts.untuned_ms);
     batch.whole.value = found.ratio;
     batch.whole.low = found.low;
     batch.whole.high = found.high;
-    batch.whole.ms = found.other_median_ms;
-    batch.whole.base_ms = found.base_median_ms;
+    batch.whole.amount = found.other_median_ms;
+    batch.whole.base_amount = found.base_median_ms;
   } catch (const TrialFailed& failed) {
     batch.failure = failed.failure;
   }

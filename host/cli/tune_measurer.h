@@ -7,6 +7,7 @@
 
 #include "host/cli/execution.h"
 #include "host/cli/turns/turn_options.h"
+#include "host/tune/metric.h"
 #include "host/tune/network.h"
 
 namespace gantry::cli {
@@ -15,12 +16,16 @@ struct TuneMeasuring {
   double tolerance = 1e-5;  ///< as of `gantry run --expect`
   uint64_t seed = 0;        ///< of the order in which programs take turns
   TurnOptions turns;        ///< with others who measure there
+  tune::Metric metric = tune::Metric::kTime;
 };
 
 /// Every round has a fresh process of each of the two programs, which take turns as those of `gantry compare`
 /// do. The results of each trial's first run are compared with the untuned program's, for the same inputs, by
 /// the rule of `gantry run --expect`. Several boards measure batches, and rounds, at the same time, and
 /// programs are built while boards measure; this machine does one thing at a time.
+///
+/// Of Metric::kInstructions a run of each program is counted instead, in one process or, of Effort::kSure and
+/// in comparisons, two. A board error, of the first measurement, where a machine cannot count.
 class MachineMeasurer : public tune::Measurer {
  public:
   /// `boards`: names as of --on; one, empty, is this machine. `untuned`: the untuned program, prepared on the

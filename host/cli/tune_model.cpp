@@ -17,6 +17,10 @@
 namespace gantry::cli {
 namespace {
 
+/// Of a kernel's instructions: as exact as they are counted, fewer by less are not worth a decision. (The
+/// smallest effect that `gantry compare` claims, too.)
+constexpr double kSmallestGain = 0.01;
+
 class SteadyClock : public tune::Clock {
  public:
   double seconds() const override { return watch_.seconds(); }
@@ -110,8 +114,8 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
                                      {}, execution.contents, request.custom_ops),
                         compilation(request, prepared.machine->info()));
   const double tolerance = options.tolerance.value_or(default_tolerance(network.target().precision));
-  MachineMeasurer measurer(execution, boards, network, std::move(prepared), {tolerance, options.tune.seed, options.turns},
-                           invocation);
+  MachineMeasurer measurer(execution, boards, network, std::move(prepared),
+                           {tolerance, options.tune.seed, options.turns, options.metric}, invocation);
   tune::Choices untuned;
   for (const tune::Task& task : network.tasks()) untuned.push_back(task.untuned);
   measurer.profile(untuned);  // says how many threads there are
@@ -124,6 +128,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   if (store) prior = network.prior(*store, facts.setting);
   tune::TuneOptions tuning = options.tune;
   tuning.seconds = std::max(0.0, tuning.seconds - taken.seconds());
+  if (options.metric == tune::Metric::kInstructions) tuning.smallest_gain = kSmallestGain;
   const auto tune = [&] {
     return tune::tune(network.tasks(), tuning,
       {measurer, network, *model, notebook, clock,
@@ -152,6 +157,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   report.precision = name_of(network.target().precision);
   report.cost_model = model->name();
   report.threads = measurer.threads();
+  report.metric = options.metric;
   report.tasks = network.tasks();
   report.seconds = taken.seconds();
   if (store) report.records = store->place();

@@ -15,6 +15,7 @@ struct TuneModelOptions {
   ExecutionOptions execution;
   TurnOptions turns;
   tune::TuneOptions tune;
+  tune::Metric metric = tune::Metric::kTime;
   std::string records;              ///< as --records; empty: none are kept
   std::optional<double> tolerance;  ///< none: as the precision has it
 };

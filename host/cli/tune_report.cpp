@@ -26,18 +26,30 @@ Json decision_json(const Decision& decision) {
   return json;
 }
 
-Json task_json(const tune::Task& task, const tune::TaskResult& result) {
-  return {{"op", task.op},
-          {"kernel", task.kernel},
-          {"work", task.work},
-          {"nodes", task.nodes},
-          {"share", result.share},
-          {"untuned_ms", result.ms},
-          {"untuned", decision_json(task.untuned)},
-          {"tuned", decision_json(result.decision)},
-          {"ratio", ratio_json(result.ratio)},
-          {"trials", result.trials},
-          {"failures", result.failures}};
+/// By the metric it was tuned by; null by the other one.
+void add_untuned(Json& json, tune::Metric metric, double amount) {
+  const bool is_time = metric == tune::Metric::kTime;
+  json["untuned_ms"] = is_time ? Json(amount) : Json(nullptr);
+  json["untuned_instructions"] = is_time ? Json(nullptr) : Json(static_cast<uint64_t>(amount));
+}
+
+Json task_json(const tune::Task& task, const tune::TaskResult& result, tune::Metric metric) {
+  Json json = {{"op", task.op},
+               {"kernel", task.kernel},
+               {"work", task.work},
+               {"nodes", task.nodes},
+               {"share", result.share}};
+  add_untuned(json, metric, result.amount);
+  json["untuned"] = decision_json(task.untuned);
+  json["tuned"] = decision_json(result.decision);
+  json["ratio"] = ratio_json(result.ratio);
+  json["trials"] = result.trials;
+  json["failures"] = result.failures;
+  return json;
+}
+
+std::string amount_text(tune::Metric metric, double amount) {
+  return metric == tune::Metric::kTime ? duration_text(amount) : count_text(amount);
 }
 
 std::string percent(double share) {
@@ -70,13 +82,15 @@ std::string summary(const TuneReport& report) {
   const std::string trials = fmt::format("{} trial{} in {}{}", result.trials, result.trials == 1 ? "" : "s",
                                          duration_text(1e3 * report.seconds),
                                          result.outcomes.empty() ? "" : " (" + outcomes_text(result) + ")");
+  const bool is_time = report.metric == tune::Metric::kTime;
   if (!result.whole)
-    return fmt::format("{}: {}; nothing was shown to be faster than what the compiler takes by itself\n",
-                       report.model, trials);
+    return fmt::format("{}: {}; nothing was shown to {} than what the compiler takes by itself\n",
+                       report.model, trials, is_time ? "be faster" : "execute fewer instructions");
   const tune::Ratio& whole = *result.whole;
-  return fmt::format("{}: {} less time ({:.1f} to {:.1f} %): {} -> {}; {}\n", report.model,
-                     percent(1 - whole.value), 100 * (1 - whole.high), 100 * (1 - whole.low),
-                     duration_text(whole.base_ms), duration_text(whole.ms), trials);
+  return fmt::format("{}: {} {} ({:.1f} to {:.1f} %): {} -> {}; {}\n", report.model, percent(1 - whole.value),
+                     is_time ? "less time" : "fewer instructions", 100 * (1 - whole.high),
+                     100 * (1 - whole.low), amount_text(report.metric, whole.base_amount),
+                     amount_text(report.metric, whole.amount), trials);
 }
 
 }  // namespace
@@ -94,7 +108,8 @@ std::string tuning_json(const TuneReport& report) {
   json["cost_model"] = report.cost_model;
   json["seconds"] = report.seconds;
   json["ended"] = result.ended;
-  json["untuned_ms"] = result.untuned_ms;
+  json["metric"] = std::string(name_of(report.metric));
+  add_untuned(json, report.metric, result.untuned_amount);
   json["ratio"] = ratio_json(result.whole);
   json["trials"] = result.trials;
   json["accepted"] = result.accepted;
@@ -107,7 +122,7 @@ std::string tuning_json(const TuneReport& report) {
   json["records_written"] = report.records_written;
   json["tasks"] = Json::array();
   for (size_t i = 0; i < report.tasks.size(); ++i)
-    json["tasks"].push_back(task_json(report.tasks[i], result.tasks[i]));
+    json["tasks"].push_back(task_json(report.tasks[i], result.tasks[i], report.metric));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -124,8 +139,8 @@ std::string tuning_text(const TuneReport& report, size_t width) {
                            [&](size_t i) { return report.result.tasks[i].share; });
   for (const size_t i : order) {
     const tune::TaskResult& result = report.result.tasks[i];
-    table.row({nodes_text(report.tasks[i]), percent(result.share), duration_text(result.ms),
-               result.ratio ? duration_text(result.ms * result.ratio->value) : "",
+    table.row({nodes_text(report.tasks[i]), percent(result.share), amount_text(report.metric, result.amount),
+               result.ratio ? amount_text(report.metric, result.amount * result.ratio->value) : "",
                std::to_string(result.trials), change_text(report.tasks[i], result)});
   }
   return (table.empty() ? "" : table.str(0, width) + "\n") + summary(report);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "host/tune/metric.h"
 #include "host/tune/tuner.h"
 
 namespace gantry::cli {
@@ -12,6 +13,7 @@ namespace gantry::cli {
 struct TuneReport {
   std::string model, machine, target, precision, cost_model;
   int threads = 0;
+  tune::Metric metric = tune::Metric::kTime;
   std::vector<tune::Task> tasks;
   tune::TuneResult result;
   double seconds = 0;                  ///< that tuning took

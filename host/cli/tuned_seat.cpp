@@ -24,6 +24,8 @@ std::chrono::milliseconds patience(double runs, double untuned_ms) {
   return std::chrono::milliseconds(static_cast<int64_t>(kPatienceMs + kPatience * runs * untuned_ms));
 }
 
+/// That count_process makes.
+constexpr double kRunsOfACount = 3;
 /// Of rounds in the place of a comparison that a machine does not live through.
 constexpr int kRoundsInstead = 8;
 
@@ -131,6 +133,15 @@ ProfiledProcess TunedSeat::profile(const runtime::SharedBytes& module) {
   });
 }
 
+CountedProcess TunedSeat::count(const runtime::SharedBytes& module) {
+  base_.module.bytes = module;
+  return with_patience([&] {
+    take_turn();
+    start(base_);
+    return count_process(*base_.machine, {});
+  });
+}
+
 void TunedSeat::check_first_run(const ExpectedOutputs& expected, double untuned_ms) {
   const auto deadline = patience(1, untuned_ms);
   of_trial(deadline, [&] { run_until(*trial_.machine, deadline); });
@@ -166,6 +177,27 @@ std::vector<TunedRound> TunedSeat::play(const runtime::SharedBytes& base, const 
     }));
   }
   return played;
+}
+
+std::vector<CountedPair> TunedSeat::count(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
+                                          int pairs, const ExpectedOutputs& expected, double untuned_ms) {
+  base_.module.bytes = base;
+  trial_.module.bytes = trial;
+  std::vector<CountedPair> counted;
+  while (static_cast<int>(counted.size()) < pairs) {
+    counted.push_back(with_patience([&] {
+      take_turn();
+      start(base_);
+      of_trial(patience(1, untuned_ms), [&] { start(trial_); });
+      if (counted.empty()) check_first_run(expected, untuned_ms);
+      CountedPair pair;
+      pair.base = count_process(*base_.machine, {});
+      const auto deadline = patience(kRunsOfACount, untuned_ms);
+      pair.trial = of_trial(deadline, [&] { return count_process(*trial_.machine, deadline); });
+      return pair;
+    }));
+  }
+  return counted;
 }
 
 Comparison TunedSeat::compare(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/cli/compare_run.h"
+#include "host/cli/counted_process.h"
 #include "host/cli/execution.h"
 #include "host/cli/tuned_round.h"
 #include "host/cli/turns/measuring_turn.h"
@@ -51,6 +52,11 @@ class TunedSeat {
   /// stopped.
   std::vector<TunedRound> play(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
                                int rounds, const ExpectedOutputs& expected, double untuned_ms);
+  /// What a run of it executes.
+  CountedProcess count(const runtime::SharedBytes& module);
+  /// As play, but that what runs execute is counted: so many pairs of fresh processes.
+  std::vector<CountedPair> count(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
+                                 int pairs, const ExpectedOutputs& expected, double untuned_ms);
   /// As `gantry compare` does.
   Comparison compare(const runtime::SharedBytes& base, const runtime::SharedBytes& trial, double seconds,
                      const ExpectedOutputs& expected, double untuned_ms);

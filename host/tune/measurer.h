@@ -16,14 +16,15 @@
 
 namespace gantry::tune {
 
-/// Of the time with the trial to that with the base: below 1 it is faster.
+/// Of the time (or of what else is measured: host/tune/metric.h) with the trial to that with the base: below
+/// 1 it is better. Amounts are in the metric's unit.
 struct Ratio {
   double value = 1;
   /// 95 % interval; of Effort::kQuick by what processes of one program are assumed to differ.
   double low = 0, high = std::numeric_limits<double>::infinity();
-  double ms = 0, base_ms = 0;  ///< medians, of a run
+  double amount = 0, base_amount = 0;  ///< medians, of a run
   /// Medians of each process, in the order in which they ran.
-  std::vector<double> process_ms, base_process_ms;
+  std::vector<double> process_amounts, base_process_amounts;
 
   bool is_gain() const { return high < 1; }
 };
@@ -47,8 +48,8 @@ struct Batch {
 
 /// What the network takes, in one process.
 struct Profile {
-  double whole_ms = 0;
-  std::vector<double> task_ms;  ///< parallel to the tasks
+  double whole = 0;
+  std::vector<double> tasks;  ///< parallel to the tasks
 };
 
 /// Belongs to one thread. Errors: board errors where the machine is gone and does not come back; user errors

@@ -17,14 +17,15 @@ std::vector<double> seconds_of(const std::vector<double>& ms) {
   return seconds;
 }
 
+/// Of Metric::kTime, which alone is kept.
 records::Timing timing_of(const Ratio& ratio) {
-  return {.seconds = ratio.ms / 1e3,
-          .baseline_seconds = ratio.base_ms / 1e3,
+  return {.seconds = ratio.amount / 1e3,
+          .baseline_seconds = ratio.base_amount / 1e3,
           .ratio = ratio.value,
           .ratio_low = ratio.low,
           .ratio_high = ratio.high,
-          .process_seconds = seconds_of(ratio.process_ms),
-          .baseline_process_seconds = seconds_of(ratio.base_process_ms)};
+          .process_seconds = seconds_of(ratio.process_amounts),
+          .baseline_process_seconds = seconds_of(ratio.base_process_amounts)};
 }
 
 /// Of several nodes the names of as many as a record takes.

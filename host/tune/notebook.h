@@ -31,9 +31,9 @@ struct Remembered {
 /// out.
 std::vector<Remembered> costs_of(std::span<const records::Record> of_work, const Decision& untuned);
 
-/// Writes the outcomes of a batch at once. Where the store cannot take them (another program has locked it,
-/// the disk is full), they are kept and written with the next ones; warn() is told once, and finish() throws
-/// what is wrong if it still is.
+/// Of runs that are tuned by time (Metric::kTime): records are of that. Writes the outcomes of a batch at
+/// once. Where the store cannot take them (another program has locked it, the disk is full), they are kept
+/// and written with the next ones; warn() is told once, and finish() throws what is wrong if it still is.
 class Notebook {
  public:
   using Warn = std::function<void(const std::string&)>;

@@ -36,7 +36,7 @@ struct State {
   State(const Task& task, uint64_t seed) : search(task.space, task.untuned, seed) {}
 
   Search search;
-  double ms = 0, share = 0;
+  double amount = 0, share = 0;
   double hope = kHope;
   bool exhausted = false;
   size_t trials = 0, failures = 0;
@@ -103,13 +103,13 @@ class Tuner {
   void look_at_untuned() {
     tell("timing the untuned network");
     const Profile profile = tools_.measurer.profile(untuned_);
-    result_.untuned_ms = profile.whole_ms;
-    const double all = std::accumulate(profile.task_ms.begin(), profile.task_ms.end(), 0.0);
+    result_.untuned_amount = profile.whole;
+    const double all = std::accumulate(profile.tasks.begin(), profile.tasks.end(), 0.0);
     // Kernels are timed one by one: what is between them is in the whole alone.
-    const double whole = std::max(profile.whole_ms, all);
+    const double whole = std::max(profile.whole, all);
     for (size_t i = 0; i < tasks_.size(); ++i) {
-      states_[i].ms = profile.task_ms[i];
-      states_[i].share = whole > 0 ? profile.task_ms[i] / whole : 0;
+      states_[i].amount = profile.tasks[i];
+      states_[i].share = whole > 0 ? profile.tasks[i] / whole : 0;
       examples_of(i, untuned_[i], 1);
     }
   }
@@ -341,10 +341,12 @@ class Tuner {
     for (const Trial& trial : trials) states_[trial.task].promising.reset();
   }
 
+  bool gains(const Ratio& ratio) const { return ratio.high < 1 - options_.smallest_gain; }
+
   void judge(const Trial& trial, const Ratio& ratio) {
     State& state = states_[trial.task];
     note(trial, ratio);
-    if (!ratio.is_gain()) {
+    if (!gains(ratio)) {
       state.hope *= kHopeLeft;
       return;
     }
@@ -383,8 +385,8 @@ class Tuner {
     result_.choices = choices_;
     result_.ended = ended_;
     for (size_t i = 0; i < tasks_.size(); ++i)
-      result_.tasks.push_back(
-          {states_[i].share, states_[i].ms, choices_[i], ratios[i], states_[i].trials, states_[i].failures});
+      result_.tasks.push_back({states_[i].share, states_[i].amount, choices_[i], ratios[i], states_[i].trials,
+                               states_[i].failures});
   }
 
   void undo(size_t task) {
@@ -413,7 +415,7 @@ class Tuner {
     std::vector<std::pair<Trial, Ratio>> confirmed = measured(trials, Effort::kSure);
     for (const auto& [trial, ratio] : confirmed) {
       states_[trial.task].search.tell(trial.decision, ratio.value);
-      if (!ratio.is_gain()) continue;
+      if (!gains(ratio)) continue;
       choices_[trial.task] = trial.decision;
       ratios[trial.task] = ratio;
     }

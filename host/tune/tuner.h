@@ -36,6 +36,7 @@ struct TuneOptions {
   double seconds = 300;          ///< when tuning is to be over, with the final comparison
   std::optional<size_t> trials;  ///< at most so many
   bool resume = false;           ///< what the notebook remembers is not tried again
+  double smallest_gain = 0;  ///< of a task: its interval has to exclude all that gains less than this share
   uint64_t seed = 0;
 };
 
@@ -49,8 +50,8 @@ struct Progress {
 
 /// What became of a task.
 struct TaskResult {
-  double share = 0;   ///< of the network's time, untuned
-  double ms = 0;      ///< untuned, of a run, all its nodes
+  double share = 0;   ///< of the network's amount, untuned
+  double amount = 0;  ///< untuned, of a run, all its nodes
   Decision decision;  ///< the untuned one where nothing better was shown
   /// With the decision to untuned, as it was confirmed; none: nothing was accepted, or it was undone.
   std::optional<Ratio> ratio;
@@ -60,7 +61,7 @@ struct TaskResult {
 struct TuneResult {
   Choices choices;
   std::vector<TaskResult> tasks;  ///< parallel to the tasks
-  double untuned_ms = 0;
+  double untuned_amount = 0;
   /// The tuned network to the untuned one; none: they are the same.
   std::optional<Ratio> whole;
   size_t trials = 0, accepted = 0, undone = 0;

@@ -237,6 +237,10 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
                               step, shown_text(kernel->op)});
   }
   result.timeline = from_wire(wire.timeline);
+  if (wire.step_instructions.size() > kMaxTimelineSpans)
+    refuse_readings("it counts the instructions of too many steps");
+  result.step_instructions = std::move(wire.step_instructions);
+  result.instructions_problem = shown_text(wire.instructions_problem);
   result.workspace_bytes = wire.workspace_bytes;
   result.weights_bytes = wire.weights_bytes;
   result.io_bytes = wire.io_bytes;
@@ -266,6 +270,7 @@ wire::BenchmarkT to_wire(std::uint32_t handle, const BenchmarkOptions& options) 
   request.cooldown_ms = options.cooldown_ms;
   request.flush_cache = options.flush_cache;
   request.profile = options.profile;
+  request.count_instructions = options.count_instructions;
   request.deadline_ms = to_deadline(options.deadline);
   request.streams = options.streams;
   request.duration_ms = options.duration_ms;

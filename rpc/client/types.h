@@ -117,6 +117,7 @@ struct BenchmarkOptions {
   double cooldown_ms = 0;     ///< sleep between samples
   bool flush_cache = false;   ///< sweep the caches of every core that runs before each run
   bool profile = false;       ///< also time each kernel
+  bool count_instructions = false;  ///< also count what each step executes; not of streams
   /// 0: the board's longest. It ends with what has been measured; a run that is longer than that is killed.
   std::chrono::milliseconds deadline{0};
   /// Where not 0: so many sessions run at once for `duration_ms` (warm-up, repeat and number do not count).
@@ -255,6 +256,11 @@ struct BenchmarkResult {
   std::vector<KernelTiming> kernels;  ///< in the plan's order; empty without `profile`
   /// Of the median run of a few that were traced; none without `profile`, and from boards before 0.2.
   std::optional<Timeline> timeline;
+  /// With `count_instructions`, what each step of the plan executes in a run, on all threads, outside of the
+  /// kernel. Empty where the board cannot count: instructions_problem says why, or is empty too on a board
+  /// that does not know of it.
+  std::vector<std::uint64_t> step_instructions;
+  std::string instructions_problem;
   std::uint64_t workspace_bytes = 0;
   std::uint64_t weights_bytes = 0;
   std::uint64_t io_bytes = 0;

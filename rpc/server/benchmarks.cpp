@@ -81,6 +81,11 @@ std::uint64_t bytes_of_kernels(runtime::Session& session) {
   return encoded_bytes(table);
 }
 
+std::size_t count_of_steps(runtime::Session& session) {
+  check(session.prepare());
+  return session.executor().step_count();
+}
+
 /// Refuses what the client could not be told. One that takes no data gets the samples at least.
 void check_length(runtime::Session& session, const wire::BenchmarkT& request) {
   const std::uint64_t most = request.long_result ? kMaxResultBytes : kMaxControlBytes;
@@ -91,7 +96,9 @@ void check_length(runtime::Session& session, const wire::BenchmarkT& request) {
                     " kernels are a longer result than " +
                     (request.long_result ? "the protocol allows; leave the profile out"
                                          : "this client takes; leave the profile out, or update gantry"));
-  const std::uint64_t others = kOtherBytes + kernels + (request.long_result ? kPulseBytes : 0);
+  const std::uint64_t counts =
+      request.count_instructions ? sizeof(std::uint64_t) * count_of_steps(session) : 0;
+  const std::uint64_t others = kOtherBytes + kernels + counts + (request.long_result ? kPulseBytes : 0);
   const std::uint64_t samples =
       (most - std::min(most, others)) / (sizeof(double) * (request.long_result ? 2 : 1));
   if (request.streams == 0 && request.repeat > samples)
@@ -196,6 +203,7 @@ wire::BenchmarkFinishedT run_alone(runtime::Session& session, const wire::Benchm
   options.cooldown_ms = request.cooldown_ms;
   options.flush_cache = request.flush_cache;
   options.profile = request.profile;
+  options.count_instructions = request.count_instructions;
   options.deadline_ms = time_to_measure_ms(request);
   options.progress = progress;
   const runtime::BenchmarkResult result = take(runtime::run_benchmark(session, options));
@@ -212,6 +220,8 @@ wire::BenchmarkFinishedT run_alone(runtime::Session& session, const wire::Benchm
   add_statistics(out, result.statistics);
   for (const runtime::KernelProfile& kernel : result.kernels) out.kernels.push_back(to_wire(kernel));
   if (result.timeline) out.timeline = to_wire(*result.timeline);
+  out.step_instructions = result.step_instructions;
+  out.instructions_problem = result.instructions_problem;
   add_memory(out, result.memory);
   out.peak_resident_bytes = result.peak_resident_bytes;
   out.threads = result.threads;

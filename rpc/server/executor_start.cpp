@@ -24,10 +24,12 @@ constexpr int kProgram = 5;  // closed when it is executed
 constexpr int kFirstFree = 6;
 
 /// Whether the runtime, or NVIDIA's driver, which the runtime loads, reads it. HOME: of the code that the
-/// driver compiles, it keeps a cache there.
+/// driver compiles, it keeps a cache there. QEMU_PLUGIN: the emulator's, where the system starts one for the
+/// program.
 bool is_for_executors(std::string_view entry) {
   const std::string_view name = entry.substr(0, entry.find('='));
-  for (const std::string_view known : {"GANTRY_PERF_MAP", "GANTRY_GDB", "LD_LIBRARY_PATH", "HOME"})
+  for (const std::string_view known :
+       {"GANTRY_PERF_MAP", "GANTRY_GDB", "LD_LIBRARY_PATH", "HOME", "QEMU_PLUGIN"})
     if (name == known) return true;
   for (const std::string_view part : {"CUDA", "NVIDIA"})
     if (name.find(part) != std::string_view::npos) return true;

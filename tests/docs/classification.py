@@ -11,6 +11,8 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^(cc classify\.c .*pkg-config|\./classify_static|export PKG_CONFIG_PATH)\b', 'run by embed_test.py'),
     (r'^(cmake -B|build/classify_cpp|qemu-aarch64 .* build-arm/classify_cpp)\b', 'run by embed_test.py'),
     (r'^build/tests/random_graphs\b', 'takes minutes; random_graphs_test runs some graphs'),
+    (r'^qemu-aarch64 -plugin |^gantry tune .*--metric instructions\b',
+     'needs an emulated board, which counts; run by tune_instructions_test.py'),
     (r'^bitbake\b', "builds Yocto's distribution"),
     (r'^scp\b', 'copies to a board'),
     (r'^ssh\b', 'runs on a board'),

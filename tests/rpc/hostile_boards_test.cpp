@@ -212,6 +212,17 @@ TEST(HostileBoards, FiguresThatNobodyMeasuresAreRefused) {
       "a clock");
 }
 
+TEST(HostileBoards, InstructionsOfMoreStepsThanAModuleHasAreRefused) {
+  wire::BenchmarkFinishedT finished;
+  finished.step_instructions = {5, 7};
+  finished.instructions_problem = "none \x1b[2J";
+  const BenchmarkResult result = from_wire(wire::BenchmarkFinishedT(finished));
+  EXPECT_EQ(result.step_instructions, (std::vector<std::uint64_t>{5, 7}));
+  EXPECT_EQ(result.instructions_problem.find('\x1b'), std::string::npos);
+  finished.step_instructions.resize((std::size_t{1} << 18) + 1);
+  EXPECT_THROW(from_wire(std::move(finished)), Error);
+}
+
 /// Two steps, which two threads computed.
 wire::TimelineT sound_timeline() {
   wire::TimelineT timeline;

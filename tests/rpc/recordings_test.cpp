@@ -147,6 +147,7 @@ TEST(Recordings, AnswersOfTheFirstVersionAreUnderstood) {
   EXPECT_EQ(result.samples_taken, 7u);
   EXPECT_TRUE(result.started_ms.empty()) << "it does not say";
   EXPECT_TRUE(result.readings.empty()) << "it does not say";
+  EXPECT_TRUE(result.step_instructions.empty()) << "it does not know of them";
   EXPECT_FALSE(result.reached_deadline);
   ASSERT_EQ(result.kernels.size(), 1u);
   EXPECT_EQ(result.kernels[0].name, "test.double");

@@ -219,6 +219,20 @@ TEST(Session, BenchmarkReturnsEverySampleAndTheKernels) {
   EXPECT_GT(result.pulses.back().at_ms, result.started_ms.back());
 }
 
+TEST(Session, ABenchmarkCountsInstructionsOrSaysWhyNotWhereThatIsAskedFor) {
+  ServerProcess server;
+  auto client = connect(server);
+  const LoadedModule module = load(*client, {});
+  set_test_input(*client, module.handle);
+  const BenchmarkResult result = client->benchmark(module.handle, {.repeat = 1, .count_instructions = true});
+  EXPECT_EQ(result.samples_ms.size(), 1u);
+  // The machine decides which of the two it is.
+  EXPECT_EQ(result.step_instructions.size(), result.instructions_problem.empty() ? 1u : 0u);
+  const BenchmarkResult unasked = client->benchmark(module.handle, {.repeat = 1});
+  EXPECT_TRUE(unasked.step_instructions.empty());
+  EXPECT_EQ(unasked.instructions_problem, "");
+}
+
 TEST(Session, CrashNamesSignalKernelAndNodeAndTheSessionGoesOn) {
   ServerProcess server;
   auto client = connect(server);

@@ -70,8 +70,8 @@ Task task() {
 
 Ratio ratio(double value) {
   Ratio ratio{value, value * 0.99, value * 1.01, 10 * value, 10, {}, {}};
-  ratio.process_ms = {10 * value};
-  ratio.base_process_ms = {10};
+  ratio.process_amounts = {10 * value};
+  ratio.base_process_amounts = {10};
   return ratio;
 }
 

@@ -44,8 +44,8 @@ class MadeUpMachine : public Measurer {
 
   Profile profile(const Choices& choices) override {
     Profile profile;
-    for (size_t i = 0; i < choices.size(); ++i) profile.task_ms.push_back(10 * truth_(i, choices[i]));
-    profile.whole_ms = whole_of(choices);
+    for (size_t i = 0; i < choices.size(); ++i) profile.tasks.push_back(10 * truth_(i, choices[i]));
+    profile.whole = whole_of(choices);
     return profile;
   }
 
@@ -118,8 +118,8 @@ class MadeUpMachine : public Measurer {
       result.low = comparison.low;
       result.high = comparison.high;
     }
-    result.base_ms = 10;
-    result.ms = 10 * result.value;
+    result.base_amount = 10;
+    result.amount = 10 * result.value;
     return result;
   }
 
@@ -348,6 +348,22 @@ TEST(Tuner, ATaskWithoutAChoiceIsLeftAlone) {
   const TuneResult result = setup.run();
   EXPECT_EQ(result.choices[1], setup.all[1].untuned);
   EXPECT_EQ(result.tasks[1].trials, 0U);
+}
+
+TEST(Tuner, AGainBelowTheSmallestThatIsAskedForIsNotTaken) {
+  // All that is not untuned gains three of a hundred, exactly.
+  const Truth three_percent = [](size_t, const Decision& decision) {
+    return decision == small_space().proposed.front() ? 1.0 : 0.97;
+  };
+  MadeUpRun taken(2, three_percent, 4), left(2, three_percent, 4);
+  for (MadeUpRun* run : {&taken, &left})
+    run->machine.scatter = {.between = 0, .within = 1e-6, .slow_samples = 0, .loaded = 0};
+  taken.options.smallest_gain = 0.01;
+  left.options.smallest_gain = 0.05;
+  EXPECT_GT(taken.run().accepted, 0U);
+  const TuneResult result = left.run();
+  EXPECT_EQ(result.accepted, 0U);
+  EXPECT_FALSE(result.whole);
 }
 
 TEST(Tuner, ANetworkWithoutTasksIsDoneAtOnce) {

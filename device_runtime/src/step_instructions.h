@@ -1,0 +1,69 @@
+// What each step of a run executes, on all threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "device_runtime/src/instruction_counter.h"
+#include "device_runtime/src/status.h"
+#include "device_runtime/src/thread_pool.h"
+#include "gantry/kernel_abi.h"
+
+namespace gantry::runtime {
+
+/// Stands between kernels and their host while one run lasts, as RunTrace does, and counts what its threads
+/// execute: in bodies of loops, and, of the thread that runs the session, between a step's begin and end
+/// wherever it does not wait for the others. How long threads wait, spinning, does not count; nor does what
+/// counting itself executes.
+///
+/// Belongs to the thread that created it, which is the one that runs; its pool's threads count through
+/// host(). The pool must live longer.
+class StepInstructions {
+ public:
+  StepInstructions() = default;
+  /// Opens a counter on each of the pool's threads. INCOMPATIBLE where there is none
+  /// (InstructionCounter::open).
+  static Result<StepInstructions> create(ThreadPool& pool, size_t steps);
+
+  /// Drops what was counted, and begins to.
+  void begin(const GantryKernelHost& host);
+  void begin_step(size_t step);
+  void end_step();
+  /// What kernels are to be given between begin and end, in the place of the host: it passes all on to that.
+  const GantryKernelHost& host() const { return counted_; }
+  /// The run is over: of each step, those of all threads; of a step that was not run, 0. INCOMPATIBLE where a
+  /// counter was taken away meanwhile, or counted nothing.
+  Result<std::vector<uint64_t>> end();
+
+ private:
+  /// What one thread writes, on cache lines of its own.
+  struct alignas(64) Track {
+    InstructionCounter counter;
+    uint64_t of_step = 0;
+    bool inside = false;  ///< a body of a loop
+    bool lost = false;    ///< a read has failed
+    uint64_t read();
+    void add_since(uint64_t before);
+  };
+  struct Loop {
+    StepInstructions* counts;
+    GantryLoopBody body;
+    void* closure;
+  };
+
+  static int32_t counted_body(void* loop, int64_t begin, int64_t end);
+  static int32_t parallel_for(void* counts, GantryLoopBody body, void* closure, int64_t count);
+  static int32_t parallel_rounds(void* counts, GantryLoopBody body, void* closure, int64_t rounds,
+                                 int64_t count);
+  static void* thread_memory(void* counts, int64_t bytes);
+  static int32_t is_first_range(void* counts);
+
+  GantryKernelHost inner_{}, counted_{};
+  std::vector<Track> tracks_;
+  std::vector<uint64_t> steps_;
+  size_t step_ = 0;
+  uint64_t alone_since_ = 0;  ///< by the calling thread's counter: it computes outside of loops
+};
+
+}  // namespace gantry::runtime

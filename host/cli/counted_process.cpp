@@ -1,0 +1,53 @@
+#include "host/cli/counted_process.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "host/cli/statistics/estimate.h"
+#include "host/support/error.h"
+
+namespace gantry::cli {
+
+double CountedProcess::of_steps(const std::vector<size_t>& some) const {
+  double sum = 0;
+  for (const size_t step : some) sum += step < steps.size() ? static_cast<double>(steps[step]) : 0;
+  return std::max(sum, 1.0);
+}
+
+double CountedProcess::whole() const {
+  return std::max(static_cast<double>(std::accumulate(steps.begin(), steps.end(), uint64_t{0})), 1.0);
+}
+
+CountedProcess count_process(Machine& machine, std::chrono::milliseconds deadline) {
+  rpc::BenchmarkOptions options;
+  // The first run finds memory and, emulated, is translated: only its time would show that.
+  options.warmup = 1;
+  options.repeat = 1;
+  options.count_instructions = true;
+  options.deadline = deadline;
+  rpc::BenchmarkResult result = machine.benchmark(options, {});
+  if (result.step_instructions.empty()) {
+    if (result.instructions_problem.empty())
+      board_error(
+          "{}: its gantry-device does not count instructions; put the one there that came with this gantry",
+          machine.label());
+    board_error("{}: cannot count instructions: {}", machine.label(), result.instructions_problem);
+  }
+  return {std::move(result.step_instructions), result.statistics.median_ms, result.threads};
+}
+
+tune::Ratio ratio_of_counts(const std::vector<double>& base, const std::vector<double>& trial) {
+  const auto [base_least, base_most] = std::ranges::minmax(base);
+  const auto [trial_least, trial_most] = std::ranges::minmax(trial);
+  tune::Ratio ratio;
+  ratio.base_amount = median_of(base);
+  ratio.amount = median_of(trial);
+  ratio.value = ratio.amount / ratio.base_amount;
+  ratio.low = trial_least / base_most;
+  ratio.high = trial_most / base_least;
+  ratio.base_process_amounts = base;
+  ratio.process_amounts = trial;
+  return ratio;
+}
+
+}  // namespace gantry::cli

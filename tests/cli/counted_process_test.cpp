@@ -1,0 +1,100 @@
+// Instructions as a tuner has them: of steps, of networks, and of machines that cannot count.
+#include "host/cli/counted_process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "host/support/error.h"
+
+namespace gantry::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Answers benchmarks with what it was given.
+class MadeUpMachine : public Machine {
+ public:
+  std::string label() const override { return "pi (pi:7453)"; }
+  const rpc::BoardInfo& info() override { return info_; }
+  const rpc::BoardInfo& info_with_gpus() override { return info_; }
+  const rpc::LoadedModule& load(const runtime::SharedBytes&, const rpc::LoadOptions&,
+                                const rpc::UploadProgress&) override {
+    throw std::logic_error("nothing is loaded");
+  }
+  void set_input(int, const HostTensor&) override { throw std::logic_error("it has no inputs"); }
+  rpc::RunTime run() override { throw std::logic_error("it is not run"); }
+  HostTensor output(int) override { throw std::logic_error("it has no outputs"); }
+  rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options,
+                                 const rpc::BenchmarkProgress&) override {
+    asked = options;
+    return answer;
+  }
+
+  rpc::BenchmarkOptions asked;
+  rpc::BenchmarkResult answer;
+
+ private:
+  rpc::BoardInfo info_;
+};
+
+std::string complaint_of(MadeUpMachine& machine) {
+  try {
+    count_process(machine, {});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBoard);
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(CountedProcess, HasTheInstructionsOfItsSteps) {
+  MadeUpMachine machine;
+  machine.answer.step_instructions = {100, 20, 3};
+  machine.answer.statistics.median_ms = 7;
+  machine.answer.threads = 2;
+  const CountedProcess counted = count_process(machine, std::chrono::milliseconds(50));
+  EXPECT_TRUE(machine.asked.count_instructions);
+  EXPECT_EQ(machine.asked.deadline, std::chrono::milliseconds(50));
+  EXPECT_EQ(counted.whole(), 123);
+  EXPECT_EQ(counted.of_steps({0, 2}), 103);
+  EXPECT_EQ(counted.of_steps({3}), 1) << "a step that is not there";
+  EXPECT_EQ(counted.run_ms, 7);
+  EXPECT_EQ(counted.threads, 2);
+}
+
+TEST(CountedProcess, OfABoardThatCannotCountIsAnErrorThatNamesIt) {
+  MadeUpMachine machine;
+  machine.answer.instructions_problem = "nothing counts instructions there (perf_event_open: no)";
+  EXPECT_EQ(
+      complaint_of(machine),
+      "pi (pi:7453): cannot count instructions: nothing counts instructions there (perf_event_open: no)");
+  machine.answer.instructions_problem = "";  // as of a board that does not know the request
+  EXPECT_THAT(complaint_of(machine),
+              HasSubstr("pi (pi:7453): its gantry-device does not count instructions"));
+}
+
+TEST(CountedRatio, OfOnePairHasAnIntervalWithoutAWidth) {
+  const tune::Ratio ratio = ratio_of_counts({200}, {150});
+  EXPECT_DOUBLE_EQ(ratio.value, 0.75);
+  EXPECT_DOUBLE_EQ(ratio.low, 0.75);
+  EXPECT_DOUBLE_EQ(ratio.high, 0.75);
+  EXPECT_DOUBLE_EQ(ratio.base_amount, 200);
+  EXPECT_DOUBLE_EQ(ratio.amount, 150);
+  EXPECT_TRUE(ratio.is_gain());
+}
+
+TEST(CountedRatio, ReachesFromTheLeastToTheGreatestThatTheProcessesHave) {
+  const tune::Ratio ratio = ratio_of_counts({100, 110}, {99, 101});
+  EXPECT_DOUBLE_EQ(ratio.value, 100.0 / 105.0);
+  EXPECT_DOUBLE_EQ(ratio.low, 0.9);
+  EXPECT_DOUBLE_EQ(ratio.high, 1.01);
+  EXPECT_FALSE(ratio.is_gain());
+  EXPECT_THAT(ratio.base_process_amounts, ElementsAre(100, 110));
+  EXPECT_THAT(ratio.process_amounts, ElementsAre(99, 101));
+}
+
+}  // namespace
+}  // namespace gantry::cli
