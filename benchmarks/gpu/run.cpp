@@ -79,7 +79,8 @@ std::set<std::pair<std::string, std::string>> passed_in(const fs::path& results)
   std::set<std::pair<std::string, std::string>> passed;
   std::ifstream file(results);
   try {
-    for (const Json& section : Json::parse(file).at("sections")) {
+    const Json document = Json::parse(file);
+    for (const Json& section : document.at("sections")) {
       if (section.at("name") != "cases") continue;
       for (const Json& row : section.at("rows")) {
         for (const auto& [device, said] : row.items()) {
