@@ -104,17 +104,17 @@ Value* MathBuilder::unary(MathFn fn, Value* x) {
     default:
       break;
   }
-  return is_wide(x) ? wide_unary(fn, x) : narrow(wide_unary(fn, widen(x)));
+  return is_wide(x) ? wide_unary(fn, x, false) : narrow(wide_unary(fn, widen(x), true));
 }
 
-Value* MathBuilder::wide_unary(MathFn fn, Value* x) {
+Value* MathBuilder::wide_unary(MathFn fn, Value* x, bool from_narrow) {
   switch (fn) {
     case MathFn::kSin:
-      return sin_cos(x).sin;
+      return sin_cos(x, from_narrow).sin;
     case MathFn::kCos:
-      return sin_cos(x).cos;
+      return sin_cos(x, from_narrow).cos;
     case MathFn::kTan: {
-      SinCos both = sin_cos(x);
+      SinCos both = sin_cos(x, from_narrow);
       return b_.CreateFDiv(both.sin, both.cos);
     }
     case MathFn::kAsin:

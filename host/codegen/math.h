@@ -3,8 +3,7 @@
 // Error bounds against the exact value, for finite results in the normal range (docs/math-functions.md has
 // the method of each; tests/codegen/math_test.cpp checks them):
 //   f32: exp, log, tanh, erf, sigmoid: 2e-7 relative; all others are computed in f64 and rounded
-//   once: 6.1e-8. f64: 1e-12 relative; pow: 1e-12 for |y log x| < 700; sin, cos, tan: 1e-12 absolute for |x|
-//   < 2^20.
+//   once: 6.1e-8. f64: 1e-12 relative; pow: 1e-12 for |y log x| < 700; sin, cos: 1e-12 absolute.
 // Infinities, NaN, signed zeros and overflow follow IEEE 754; exp, log and pow handle denormals too.
 #pragma once
 
@@ -81,11 +80,20 @@ class MathBuilder {
   std::pair<llvm::Value*, llvm::Value*> negative_exp_by_table(llvm::Value* x);
   llvm::Value* reciprocal(llvm::Value* x);
   // f64 only:
-  llvm::Value* wide_unary(MathFn fn, llvm::Value* x);
+  /// `from_narrow`: x is a number that f32 holds.
+  llvm::Value* wide_unary(MathFn fn, llvm::Value* x, bool from_narrow);
   struct SinCos {
     llvm::Value *sin, *cos;
   };
-  SinCos sin_cos(llvm::Value* x);
+  SinCos sin_cos(llvm::Value* x, bool from_narrow);
+  /// x = n pi/2 + r: n a whole number, as f64, that may lack multiples of 4; |r| <= pi/4.
+  struct Quadrant {
+    llvm::Value *n, *r;
+  };
+  Quadrant quadrant(llvm::Value* x, bool from_narrow);
+  Quadrant near_quadrant(llvm::Value* x);
+  Quadrant far_quadrant(llvm::Value* x, bool from_narrow);
+  llvm::Function* quadrant_function(llvm::Type* type, bool from_narrow);
   llvm::Value* asin_core(llvm::Value* x);
   llvm::Value* asin(llvm::Value* x);
   llvm::Value* acos(llvm::Value* x);

@@ -55,7 +55,8 @@ bool MathBuilder::has_tables(Value* x) const {
 Value* MathBuilder::odd_by_table(Value* x, const OddTable& table) {
   Value* limit = constant(x, (kIntervals - 0.5001) * table.width);
   Value* a = abs(x);
-  a = b_.CreateSelect(b_.CreateFCmpOLT(limit, a), limit, a);  // NaN stays
+  Value* is_beyond = b_.CreateFCmpOLT(limit, a);  // NaN is not
+  a = b_.CreateSelect(is_beyond, limit, a);
   Value* magic = constant(x, 0x1.8p23);
   Value* shifted = fma(a, constant(x, 1 / table.width), magic);
   Value* t = fma(b_.CreateFSub(shifted, magic), constant(x, -table.width), a);
@@ -70,7 +71,8 @@ Value* MathBuilder::odd_by_table(Value* x, const OddTable& table) {
   };
   Value* q = look_up(table.degree);
   for (int k = table.degree - 1; k >= 0; --k) q = fma(q, t, look_up(k));
-  return with_sign_of(b_.CreateFMul(q, a), x);
+  // Exactly 1 there: GELU multiplies what is left of 1 by x.
+  return with_sign_of(b_.CreateSelect(is_beyond, constant(x, 1), b_.CreateFMul(q, a)), x);
 }
 
 Value* MathBuilder::reciprocal(Value* x) {

@@ -9,16 +9,10 @@ namespace gantry {
 using llvm::Value;
 
 // x = n pi/2 + r, |r| <= pi/4; the quadrant n mod 4 chooses between sin r and cos r and their signs.
-MathBuilder::SinCos MathBuilder::sin_cos(Value* x) {
-  Value* magic = constant(x, 0x1.8p52);
-  Value* shifted = b_.CreateFAdd(b_.CreateFMul(x, constant(x, 0.6366197723675813430755)), magic);
-  Value* n = bits(shifted);
-  Value* nf = b_.CreateFSub(shifted, magic);
-  Value* r = fma(nf, constant(x, -1.57079632673412561416626), x);
-  r = fma(nf, constant(x, -6.077100506303965976595549e-11), r);
-  r = fma(nf, constant(x, -2.022266248795950732399685e-21), r);
-  // For |x| beyond about 2^30 the reduction loses its digits; the result stays in [-1, 1].
-  r = clamp(r, -0.7853981633974484, 0.7853981633974484);
+MathBuilder::SinCos MathBuilder::sin_cos(Value* x, bool from_narrow) {
+  const Quadrant quadrant = this->quadrant(x, from_narrow);
+  Value* n = bits(b_.CreateFAdd(quadrant.n, constant(x, 0x1.8p52)));  // its low bits
+  Value* r = quadrant.r;
   Value* z = b_.CreateFMul(r, r);
   Value* s = odd_polynomial(
       r, z,
