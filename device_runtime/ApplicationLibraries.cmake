@@ -7,10 +7,10 @@ target_link_options(gantry_runtime PRIVATE -Wl,--gc-sections -Wl,--exclude-libs,
 set_target_properties(gantry_runtime PROPERTIES LINK_DEPENDS ${exported})
 set_target_properties(gantry_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 EXPORT_NAME runtime)
 
-# The same for models with strings (gantry/strings.h).
+# The same for models with strings (gantry/strings.h) or encoded images.
 add_library(gantry_runtime_builtins SHARED)
 target_link_libraries(gantry_runtime_builtins PRIVATE
-  gantry_runtime_objects gantry_runtime_builtins_objects gantry_runtime_driver)
+  gantry_runtime_objects gantry_runtime_builtins_objects gantry_runtime_driver ${GANTRY_IMAGE_SHARED_LIBRARIES})
 target_link_options(gantry_runtime_builtins PRIVATE
   -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
 set_target_properties(gantry_runtime_builtins PROPERTIES

@@ -19,6 +19,9 @@ Status match_texts(const BuiltinCall& call);
 Status format_numbers(const BuiltinCall& call);
 Status parse_numbers(const BuiltinCall& call);
 Status rank_texts(const BuiltinCall& call);
+// As host/ops/encoded_image.h says.
+Status measure_image(const BuiltinCall& call);
+Status decode_image(const BuiltinCall& call);
 
 /// INVALID_MODULE unless the call has at least so many inputs and outputs of these types, and so many
 /// integers. Outputs are not checked against the shapes of inputs.

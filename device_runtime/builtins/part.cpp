@@ -8,14 +8,25 @@
 namespace gantry::runtime {
 namespace {
 
+using module_format::kImages, module_format::kStrings;
+
 struct Entry {
   std::string_view name;
   Status (*function)(const BuiltinCall&);
+  std::string_view feature = kStrings;
 };
 constexpr Entry kFunctions[] = {
-    {"text.concat", concat_texts},   {"text.split_counts", count_parts},  {"text.split", split_texts},
-    {"text.kept_count", count_kept}, {"text.normalize", normalize_texts}, {"text.matches", match_texts},
-    {"text.format", format_numbers}, {"text.parse", parse_numbers},       {"text.ranks", rank_texts},
+    {"text.concat", concat_texts},
+    {"text.split_counts", count_parts},
+    {"text.split", split_texts},
+    {"text.kept_count", count_kept},
+    {"text.normalize", normalize_texts},
+    {"text.matches", match_texts},
+    {"text.format", format_numbers},
+    {"text.parse", parse_numbers},
+    {"text.ranks", rank_texts},
+    {"image.size", measure_image, kImages},
+    {"image.decode", decode_image, kImages},
 };
 
 const Entry* find(std::string_view name) {
@@ -27,16 +38,19 @@ const Entry* find(std::string_view name) {
 
 class Builtins : public BuiltinPart {
  public:
-  bool has(std::string_view function) const override { return find(function) != nullptr; }
+  std::string_view feature_of(std::string_view function) const override {
+    const Entry* entry = find(function);
+    return entry == nullptr ? std::string_view() : entry->feature;
+  }
   Status call(const BuiltinCall& call) const override {
     const Entry* entry = find(call.function);
-    if (entry == nullptr || call.strings == nullptr) return bad_call(call);
+    if (entry == nullptr || (entry->feature == kStrings && call.strings == nullptr)) return bad_call(call);
     return entry->function(call);
   }
   std::unique_ptr<SessionStrings> make_strings(const module_format::Manifest& manifest) const override {
     const auto* required = manifest.requires_();
     for (uint32_t i = 0; required != nullptr && i < required->size(); ++i) {
-      if (required->Get(i)->string_view() == module_format::kStrings)
+      if (required->Get(i)->string_view() == kStrings)
         return std::make_unique<StringTable>(manifest.strings());
     }
     return nullptr;

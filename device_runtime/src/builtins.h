@@ -56,13 +56,14 @@ struct BuiltinCall {
   std::span<const BuiltinTensor> inputs, outputs;
   std::span<const int64_t> integers;
   std::string_view text;
-  SessionStrings* strings = nullptr;
+  SessionStrings* strings = nullptr;  ///< null: the module does not require them
 };
 
 class BuiltinPart {
  public:
   virtual ~BuiltinPart() = default;
-  virtual bool has(std::string_view function) const = 0;
+  /// What modules that call the function must require (module_format.h); empty: there is no such function.
+  virtual std::string_view feature_of(std::string_view function) const = 0;
   /// INVALID_MODULE where tensors or attributes are not those of the function; INVALID_ARGUMENT,
   /// OUT_OF_MEMORY.
   virtual Status call(const BuiltinCall& call) const = 0;

@@ -121,6 +121,7 @@ class ManifestChecker {
   uint32_t dim_count_;
   uint64_t work_ = 0;
   bool has_strings_ = false;      ///< the module requires them
+  bool has_images_ = false;       ///< as well
   std::vector<uint32_t> depths_;  ///< by plan of the variant: how many are around it; 0: no step runs it
 };
 
@@ -474,7 +475,7 @@ Status ManifestChecker::check_builtin(const PlanParts& plan, const CallBuiltin& 
                    count(call.outputs()) + (call.text() == nullptr ? 0 : call.text()->size())));
   GANTRY_TRY(spend_texts(call.origin()));
   const char* name = call.function()->c_str();
-  if (!has_strings_) return damaged("a step calls %s, but the module does not require it", name);
+  if (!has_strings_ && !has_images_) return damaged("a step calls %s, but the module does not require it", name);
   for (const auto* tensors : {call.inputs(), call.outputs()}) {
     for (uint32_t i = 0; i < count(tensors); ++i) {
       const module_format::BuiltinTensor& tensor = *tensors->Get(i);
@@ -491,12 +492,14 @@ Status ManifestChecker::check_builtin(const PlanParts& plan, const CallBuiltin& 
       }
     }
   }
-  if (!builtin_part()->has(call.function()->string_view()))
+  const std::string_view feature = builtin_part()->feature_of(call.function()->string_view());
+  if (feature.empty())
     return failure(
         GANTRY_INCOMPATIBLE,
         "the module calls %s, which this runtime (gantry %s) does not have: update gantry on this machine",
         name, gantry_version());
-  return Status();
+  const bool required = feature == kImages ? has_images_ : has_strings_;
+  return required ? Status() : damaged("a step calls %s, but the module does not require it", name);
 }
 
 Status ManifestChecker::check_strings() {
@@ -536,8 +539,10 @@ Status ManifestChecker::check_requirements() {
     const bool known = std::any_of(std::begin(kFeatures), std::end(kFeatures),
                                    [&](const char* name) { return feature.string_view() == name; });
     const bool is_strings = feature.string_view() == kStrings;
+    const bool is_images = feature.string_view() == kImages;
     has_strings_ = has_strings_ || is_strings;
-    if (is_strings && builtin_part() == nullptr)
+    has_images_ = has_images_ || is_images;
+    if ((is_strings || is_images) && builtin_part() == nullptr)
       return failure(
           GANTRY_INCOMPATIBLE,
           "the module needs '%s', which this library leaves out: link gantry_runtime_builtins in its place",

@@ -17,6 +17,7 @@
 #include "host/cli/tensor_constant.h"
 #include "host/conformance/child_messages.h"
 #include "host/conformance/found_tests.h"
+#include "host/onnx/import.h"
 #include "host/onnx/unsupported.h"
 #include "host/support/error.h"
 #include "rpc/error.h"
@@ -76,13 +77,14 @@ void end_in_time(const std::shared_ptr<Messages>& messages, double seconds) {
   }).detach();
 }
 
-/// Lengths of sequences and shapes of their elements: a module is compiled for them.
-ShapeMap shapes_of_sequences(const TestModel& model, const fs::path& data_set) {
+/// Lengths of sequences and shapes of their elements, and which optionals have no value: a module is compiled for them.
+ShapeMap shapes_of_structures(const TestModel& model, const fs::path& data_set) {
   ShapeMap shapes;
   const std::vector<fs::path> files = conformance::values_of(data_set, "input");
   for (size_t i = 0; i < std::min(files.size(), model.inputs.size()); ++i) {
     if (model.inputs[i].kind == conformance::ValueKind::kTensor) continue;
     const TestDatum value = conformance::read_value(files[i], model.inputs[i].kind);
+    if (value.kind == TestDatum::Kind::kNothing) shapes[model.inputs[i].name] = {kNoValue};
     if (value.kind != TestDatum::Kind::kSequence) continue;
     shapes[model.inputs[i].name] = {static_cast<int64_t>(value.elements.size())};
     for (size_t e = 0; e < value.elements.size(); ++e) {
@@ -113,12 +115,13 @@ void set_input(Machine& machine, const rpc::LoadedModule& loaded, const std::str
       set_input(machine, loaded, fmt::format("{}[{}]", name, i), value.elements[i]);
     return;
   }
-  if (value.kind != TestDatum::Kind::kTensor) {
-    throw Unsupported(UnsupportedKind::kValueKind, "inputs that are no tensors",
-                      fmt::format("input '{}' is {}, and modules take tensors alone", name, value.describe()));
-  }
   const auto found = std::ranges::find(loaded.inputs, name, [](const auto& input) { return input.name; });
-  internal_check(found != loaded.inputs.end(), "the module has no input '{}'", name);
+  const bool is_there = found != loaded.inputs.end();
+  if (is_there != (value.kind == TestDatum::Kind::kTensor)) {
+    throw Unsupported(UnsupportedKind::kValueKind, "optionals with and without a value in one module",
+                      fmt::format("input '{}' is {}, and the module was compiled for other data", name, value.describe()));
+  }
+  if (!is_there) return;
   machine.set_input(static_cast<int>(found - loaded.inputs.begin()), to_host_tensor(*value.tensor));
 }
 
@@ -181,7 +184,7 @@ TestResult run_test(const fs::path& folder, const ConformanceWay& way, const Inv
   const std::vector<fs::path> sets = conformance::data_sets(folder);
   if (sets.empty()) user_error("{}: has no test_data_set_0", folder.string());
   const TestModel model = conformance::read_test_model(file);
-  const ShapeMap shapes = shapes_of_sequences(model, sets.front());
+  const ShapeMap shapes = shapes_of_structures(model, sets.front());
   const runtime::SharedBytes module = compile_model(file, shapes, way, place.target, invocation, messages);
   messages.phase("load");
   rpc::LoadOptions load;

@@ -10,6 +10,7 @@
 #include "host/cli/tensor_files.h"
 #include "host/cli/text.h"
 #include "host/codegen/kernel_cache.h"
+#include "host/onnx/import.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 #include "rpc/error.h"
@@ -179,6 +180,10 @@ MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& op
   };
   MadeUpSizes result;
   for (const auto& [name, shape] : shapes) {
+    if (is_no_value(shape)) {
+      if (compiled) user_error("--shape {}=none: {} is compiled already; leave --shape out", name, options.file);
+      continue;
+    }
     if (shape.size() == 1 && !is_input(name)) {  // --shape N=4, of a dimension
       if (compiled) result.sizes[name] = plain(name, shape.front());
       continue;
@@ -327,7 +332,7 @@ void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std:
   command
       .add_option("--shape", shapes,
                   "Fixes an input's symbolic dimensions; ? leaves one open, 1..8 limits it; of a dimension by its "
-                  "name: NAME=4, NAME=1..8")
+                  "name: NAME=4, NAME=1..8; none: an optional input has no value")
       ->type_name("NAME=1x3x224x?")
       ->allow_extra_args(false);
   command

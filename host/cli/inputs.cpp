@@ -8,11 +8,13 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <tuple>
 
 #include "host/cli/model_tensors.h"
 #include "host/cli/tensor_files.h"
 #include "host/compiler/string_tensors.h"
+#include "host/onnx/import.h"
 #include "host/support/error.h"
 #include "host/support/random.h"
 #include "host/support/suggest.h"
@@ -113,8 +115,8 @@ NamedText split_output(const std::string& text) {
 
 namespace {
 
-/// "3", "1..8", "1.." or "?" at the beginning of what is between `at` and `end`, and where it ends; nothing where it is
-/// none of these.
+/// "3", "1..8", "1.." or "?" at the beginning of what is between `at` and `end`, and where it ends; nothing
+/// where it is none of these.
 std::optional<GivenSize> parse_size(const char*& at, const char* end) {
   if (at != end && *at == '?') {
     ++at;
@@ -141,11 +143,16 @@ std::map<std::string, std::vector<GivenSize>> parse_shapes(const std::vector<std
   for (const std::string& argument : arguments) {
     const size_t equals = argument.rfind('=');
     if (equals == std::string::npos || equals == 0) {
-      user_error("--shape {}: write NAME=1x3x224x224, with ? for what is left open, 1..8 for a range", argument);
+      user_error("--shape {}: write NAME=1x3x224x224, with ? for what is left open, 1..8 for a range",
+                 argument);
     }
     std::vector<GivenSize> shape;
     const char* at = argument.data() + equals + 1;
     const char* end = argument.data() + argument.size();
+    if (std::string_view(at, end) == "none") {
+      shape = {kNoValue};
+      at = end;
+    }
     while (at != end) {
       const std::optional<GivenSize> size = parse_size(at, end);
       const bool separated = at == end || *at == 'x' || *at == ',';
@@ -189,9 +196,10 @@ std::vector<std::map<std::string, int64_t>> parse_specializations(const std::vec
       const size_t equals = one.rfind('=');
       const char* at = equals == std::string::npos ? one.data() + one.size() : one.data() + equals + 1;
       const std::optional<GivenSize> size = parse_size(at, one.data() + one.size());
-      if (equals == std::string::npos || equals == 0 || !size || at != one.data() + one.size() || !size->fixed() ||
-          size->open())
-        user_error("--specialize {}: write NAME=SIZE, like batch=1, or several: batch=1,length=128", argument);
+      if (equals == std::string::npos || equals == 0 || !size || at != one.data() + one.size() ||
+          !size->fixed() || size->open())
+        user_error("--specialize {}: write NAME=SIZE, like batch=1, or several: batch=1,length=128",
+                   argument);
       if (!sizes.emplace(one.substr(0, equals), size->range.low).second)
         user_error("--specialize {}: '{}' has a size already", argument, one.substr(0, equals));
       start = end + 1;

@@ -23,8 +23,8 @@ NamedText split_named(const std::string& text);
 /// The same for a file that need not exist yet: the first '=' always separates.
 NamedText split_output(const std::string& text);
 
-/// --shape NAME=1x3x224x224 (or 1,3,224,224), several; `?` leaves a dimension open, `1..8` and `1..` are ranges. User
-/// error quotes what is wrong.
+/// --shape NAME=1x3x224x224 (or 1,3,224,224), several; `?` leaves a dimension open, `1..8` and `1..` are ranges; `none`:
+/// an optional input without a value (kNoValue). User error quotes what is wrong.
 std::map<std::string, std::vector<GivenSize>> parse_shapes(const std::vector<std::string>& arguments);
 /// --dim NAME=SIZE or NAME=LOW..HIGH, several. User error quotes what is wrong.
 std::map<std::string, GivenSize> parse_sizes(const std::vector<std::string>& arguments);

@@ -69,6 +69,9 @@ void tell_origins(const Function& function, const OnNode& on_node) {
 Graph read_text(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                 const Invocation& invocation, const OnNode& on_node, const Contents& contents,
                 const CustomOps* custom_ops) {
+  for (const auto& [name, shape] : shapes) {
+    if (is_no_value(shape)) user_error("--shape {}=none: {} is graph text, which has no optionals", name, path.string());
+  }
   GirOptions options;
   options.shapes = shapes;
   options.sizes = sizes;

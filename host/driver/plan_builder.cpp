@@ -234,7 +234,7 @@ void ModuleBuilder::PlanBuilder::add_builtin(const Node& node, const BuiltinAttr
   action.integers = attributes.integers;
   action.text = attributes.text;
   action.origin = node.origin;
-  builder_.require_feature(mf::kStrings);
+  builder_.require_feature(attributes.feature);
   add_step(std::move(action));
 }
 

@@ -10,7 +10,7 @@
 #include "host/driver/program.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/control.h"
-#include "host/ops/text.h"
+#include "host/ops/builtin.h"
 #include "host/passes/passes.h"
 
 namespace gantry {

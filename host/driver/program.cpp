@@ -10,11 +10,11 @@
 #include "host/driver/custom_builder.h"
 #include "host/driver/pipeline.h"
 #include "host/ops/bind_dims.h"
+#include "host/ops/builtin.h"
 #include "host/ops/control.h"
 #include "host/ops/custom.h"
 #include "host/ops/device_copy.h"
 #include "host/ops/op.h"
-#include "host/ops/text.h"
 #include "host/passes/fusion_report.h"
 #include "host/passes/layout_record.h"
 #include "host/passes/symbol_order.h"
@@ -263,7 +263,7 @@ std::vector<NodeDecision> optimise(Graph& graph, const Target& target, const Com
   if (!target.for_gpu() || !(binds_symbols(graph.main) || has_builtins))
     return run_graph_passes(graph, target, options);
   spdlog::info("{}: {}, so the whole model runs on the CPU", target.name,
-               has_builtins ? "it makes strings or looks into them" : "sizes depend on data");
+               has_builtins ? "it decodes images, makes strings or looks into them" : "sizes depend on data");
   std::vector<NodeDecision> decisions = run_graph_passes(graph, host_target(target), options);
   run_on_cpu(graph.main);
   return decisions;

@@ -47,6 +47,7 @@ ConverterTable make_table() {
   add_window_converters(table);
   add_random_converters(table);
   add_text_converters(table);
+  add_image_converters(table);
   add_tfidf_converters(table);
   add_classical_converters(table);
   add_tree_converters(table);

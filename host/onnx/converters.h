@@ -56,6 +56,7 @@ void add_training_converters(ConverterTable& table);
 void add_window_converters(ConverterTable& table);
 void add_random_converters(ConverterTable& table);
 void add_text_converters(ConverterTable& table);
+void add_image_converters(ConverterTable& table);
 void add_tfidf_converters(ConverterTable& table);
 void add_classical_converters(ConverterTable& table);
 void add_tree_converters(ConverterTable& table);

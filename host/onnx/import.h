@@ -15,8 +15,15 @@ namespace gantry {
 
 class CustomOps;  // host/custom_ops/custom_ops.h
 
+/// In the place of the shape of an optional input, alone: it has no value.
+inline constexpr int64_t kNoValue = -2;
+inline bool is_no_value(const std::vector<GivenSize>& shape) {
+  return shape.size() == 1 && shape.front() == GivenSize(kNoValue);
+}
+
 struct ImportOptions : GivenSizes {
-  /// Fixes inputs' values: they become constants and are no inputs any more. Null: an optional without a value.
+  /// Fixes inputs' values: they become constants and are no inputs any more. Null: an optional without a value, as a shape of
+  /// kNoValue says too. User error for what is no optional.
   std::map<std::string, ConstantPtr> values;
   /// Initialisers stay parameters of the function instead of becoming constants.
   bool freeze = true;

@@ -37,6 +37,17 @@ const onnx::TypeProto& tensor_in(const onnx::TypeProto& type) {
   return sequence_in(type) ? present(type).sequence_type().elem_type() : present(type);
 }
 
+/// Whether an optional is known to have no value.
+bool lacks_value(const ImportOptions& options, const onnx::ValueInfoProto& input) {
+  const auto value = options.values.find(input.name());
+  const auto shape = options.shapes.find(input.name());
+  const bool lacks = (value != options.values.end() && value->second == nullptr) ||
+                     (shape != options.shapes.end() && is_no_value(shape->second));
+  if (lacks && !input.type().has_optional_type())
+    user_error("input '{}' is no optional, so it needs a value in every run", input.name());
+  return lacks;
+}
+
 [[noreturn]] void not_a_tensor(const onnx::TypeProto& type, const std::string& what) {
   const char* kind = type.has_sequence_type()        ? "sequence"
                      : type.has_optional_type()      ? "optional"
@@ -105,22 +116,23 @@ size_t Importer::input_length(const std::string& name) const {
   size_t length = 0;
   while (options_.shapes.count(element_name(name, length)) != 0) ++length;
   if (length > 0) return length;
-  throw Unsupported(UnsupportedKind::kValueKind, "sequence of unknown length",
-                    fmt::format("input '{0}' is a sequence of an unknown number of elements, which gantry does not "
-                                "support: give their number with --shape {0}=N",
-                                name));
+  throw Unsupported(
+      UnsupportedKind::kValueKind, "sequence of unknown length",
+      fmt::format("input '{0}' is a sequence of an unknown number of elements, which gantry does not "
+                  "support: give their number with --shape {0}=N",
+                  name));
 }
 
 std::vector<std::string> Importer::tensors_of(const onnx::ValueInfoProto& input) const {
-  const auto value = options_.values.find(input.name());
-  if (value != options_.values.end() && value->second == nullptr) return {};
+  if (lacks_value(options_, input)) return {};
   if (!sequence_in(input.type())) return {input.name()};
   std::vector<std::string> names;
   for (size_t i = 0; i < input_length(input.name()); ++i) names.push_back(element_name(input.name(), i));
   return names;
 }
 
-void Importer::define_input(const onnx::ValueInfoProto& input, const std::map<std::string, TensorType>& types) {
+void Importer::define_input(const onnx::ValueInfoProto& input,
+                            const std::map<std::string, TensorType>& types) {
   const auto bound = [&](const std::string& name) {
     Binding binding;
     const auto value = options_.values.find(name);
@@ -130,14 +142,13 @@ void Importer::define_input(const onnx::ValueInfoProto& input, const std::map<st
       binding.value = graph_.main.add_parameter(name, types.at(name));
     return binding;
   };
-  const std::vector<std::string> names = tensors_of(input);
   Binding binding;
-  if (sequence_in(input.type()) && options_.values.count(input.name()) == 0) {
-    std::vector<Binding> elements;
-    for (const std::string& name : names) elements.push_back(bound(name));
-    binding.sequence = std::make_shared<const std::vector<Binding>>(std::move(elements));
-  } else if (names.empty()) {
+  if (lacks_value(options_, input)) {
     binding.absent = true;
+  } else if (sequence_in(input.type()) && options_.values.count(input.name()) == 0) {
+    std::vector<Binding> elements;
+    for (const std::string& name : tensors_of(input)) elements.push_back(bound(name));
+    binding.sequence = std::make_shared<const std::vector<Binding>>(std::move(elements));
   } else {
     binding = bound(input.name());
   }
@@ -156,7 +167,7 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
     const std::string& name = input.name();
     if (scopes_.back().count(name) != 0 && seen.count(name) == 0) continue;  // has an initialiser
     if (++seen[name] > 1) user_error("the model has two inputs called '{}'", name);
-    if (sequence_in(input.type())) given.shapes.erase(name);
+    if (sequence_in(input.type()) || lacks_value(options_, input)) given.shapes.erase(name);
     const auto add = [&] {
       for (const std::string& tensor : tensors_of(input)) {
         const TensorType type = input_type(tensor, tensor_in(input.type()));

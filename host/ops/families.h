@@ -31,6 +31,7 @@ void add_axes_matrix_ops(OpSet& set);
 void add_sort_ops(OpSet& set);
 void add_bind_dims_op(OpSet& set);
 void add_text_ops(OpSet& set);
+void add_image_ops(OpSet& set);
 void add_device_copy_op(OpSet& set);
 void add_resize_ops(OpSet& set);
 void add_recurrent_ops(OpSet& set);

@@ -99,6 +99,7 @@ const OpSet& op_set() {
     add_sort_ops(all);
     add_bind_dims_op(all);
     add_text_ops(all);
+    add_image_ops(all);
     add_control_ops(all);
     add_device_copy_op(all);
     add_resize_ops(all);

@@ -1,8 +1,6 @@
 #include "host/ops/text.h"
 
-#include <algorithm>
-
-#include "host/ops/control.h"
+#include "host/ops/builtin_def.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/families.h"
 #include "host/ops/movement.h"
@@ -73,18 +71,9 @@ std::vector<TensorType> infer_ranks(const Node& node, Function&) {
   return {{DType::kI64, strings(node, 0).shape}};
 }
 
-OpDef builtin(const OpHandle& handle, std::vector<std::string> inputs, int optional,
-              std::vector<TensorType> (*infer)(const Node&, Function&)) {
-  OpDef op = ops::define(handle, FusionClass::kOpaque, LayoutBehaviour::kNone, std::move(inputs), optional);
-  op.infer = infer;
-  op.keeps_types = true;
-  op.flops = [](const Node&) { return Dim(0); };
-  return op;
-}
-
 }  // namespace
 
-std::optional<BuiltinAttributes> builtin_attributes(const Node& node) {
+std::optional<BuiltinAttributes> text_builtin(const Node& node) {
   if (node.is(text::concat) || node.is(text::ranks)) return BuiltinAttributes{};
   if (const auto* a = node.match(text::split_counts)) return BuiltinAttributes{{a->most}, a->delimiter};
   if (const auto* a = node.match(text::split)) return BuiltinAttributes{{a->most}, a->delimiter};
@@ -98,14 +87,6 @@ std::optional<BuiltinAttributes> builtin_attributes(const Node& node) {
   return std::nullopt;
 }
 
-bool calls_builtins(const Function& function) {
-  return std::ranges::any_of(function.nodes(), [](const Node* node) {
-    return is_builtin(*node) ||
-           (is_control_flow(*node) &&
-            std::ranges::any_of(node->bodies, [](const auto& b) { return calls_builtins(*b); }));
-  });
-}
-
 bool takes_strings(const OpBase& op) {
   for (const OpHandle* handle :
        std::initializer_list<const OpHandle*>{&op::identity, &op::equal, &op::not_equal, &op::where}) {
@@ -116,15 +97,15 @@ bool takes_strings(const OpBase& op) {
 }
 
 void add_text_ops(OpSet& set) {
-  set.add(builtin(text::concat, {"a", "b"}, 0, infer_concat));
-  set.add(builtin(text::split_counts, {"x"}, 0, infer_split_counts));
-  set.add(builtin(text::split, {"x"}, 0, infer_split));
-  set.add(builtin(text::kept_count, {"x", "stopwords"}, 1, infer_kept_count));
-  set.add(builtin(text::normalize, {"x", "stopwords"}, 1, infer_normalize));
-  set.add(builtin(text::matches, {"x"}, 0, infer_matches));
-  set.add(builtin(text::format, {"x"}, 0, infer_format));
-  set.add(builtin(text::parse, {"x"}, 0, infer_parse));
-  set.add(builtin(text::ranks, {"x"}, 0, infer_ranks));
+  set.add(define_builtin(text::concat, {"a", "b"}, 0, infer_concat));
+  set.add(define_builtin(text::split_counts, {"x"}, 0, infer_split_counts));
+  set.add(define_builtin(text::split, {"x"}, 0, infer_split));
+  set.add(define_builtin(text::kept_count, {"x", "stopwords"}, 1, infer_kept_count));
+  set.add(define_builtin(text::normalize, {"x", "stopwords"}, 1, infer_normalize));
+  set.add(define_builtin(text::matches, {"x"}, 0, infer_matches));
+  set.add(define_builtin(text::format, {"x"}, 0, infer_format));
+  set.add(define_builtin(text::parse, {"x"}, 0, infer_parse));
+  set.add(define_builtin(text::ranks, {"x"}, 0, infer_ranks));
 }
 
 }  // namespace gantry

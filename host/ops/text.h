@@ -2,9 +2,7 @@
 // these are calls of the runtime's builtins (device_runtime/src/builtins.h), on the CPU.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "host/graph/attrs.h"
 #include "host/graph/graph.h"
@@ -88,19 +86,6 @@ inline constexpr Op<ParseAttrs> parse{"text.parse"};
 inline constexpr Op<NoAttrs> ranks{"text.ranks"};
 }  // namespace text
 
-/// What a step of a plan says of a builtin that it calls, beside its tensors.
-struct BuiltinAttributes {
-  std::vector<int64_t> integers;
-  std::string text;
-};
-/// Of a node that is a call of a builtin, whose name is the op's; nothing of others. Integers may still
-/// depend on symbols that the tensors' shapes have: those are not among them.
-std::optional<BuiltinAttributes> builtin_attributes(const Node& node);
-inline bool is_builtin(const Node& node) {
-  return builtin_attributes(node).has_value();
-}
-/// Whether any node of the function, or of functions that its control flow calls, is one.
-bool calls_builtins(const Function& function);
 /// Whether an op takes strings as inputs, or gives them: those that move elements, compare them for equality,
 /// or are builtins.
 bool takes_strings(const OpBase& op);

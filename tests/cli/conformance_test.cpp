@@ -125,6 +125,28 @@ TEST_F(ConformanceCommand, SaysOfEachTestWhatBecameOfIt) {
   EXPECT_THAT(outcome.out, HasSubstr("2 of 6 tests pass; 2 wrong, 2 unsupported"));
 }
 
+/// Whether an optional input has a value: it has none.
+TEST_F(ConformanceCommand, CompilesForOptionalsWithoutAValue) {
+  onnx::ModelProto model;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "ir_version: 8 opset_import { version: 18 } graph { name: 'g' "
+      "node { input: 'x' output: 'y' op_type: 'OptionalHasElement' } "
+      "input { name: 'x' type { optional_type { elem_type { tensor_type { elem_type: 1 shape { } } } } } } "
+      "output { name: 'y' type { tensor_type { elem_type: 9 shape { } } } } }",
+      &model));
+  onnx::OptionalProto nothing;
+  nothing.set_name("x");
+  onnx::TensorProto expected;
+  expected.set_data_type(onnx::TensorProto::BOOL);
+  expected.add_int32_data(0);
+  write("optional/test_nothing/model.onnx", model.SerializeAsString());
+  write("optional/test_nothing/test_data_set_0/input_0.pb", nothing.SerializeAsString());
+  write("optional/test_nothing/test_data_set_0/output_0.pb", expected.SerializeAsString());
+  const Outcome outcome = conformance({"optional"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("1 of 1 tests pass"));
+}
+
 TEST_F(ConformanceCommand, ExitsWithZeroWhereAllPass) {
   write_all();
   EXPECT_EQ(conformance({"all", "--filter", "test_abs", "--filter", "*relu", "--filter", "none"}).code, 1);

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "host/cli/npy.h"
+#include "host/onnx/import.h"
 #include "host/support/error.h"
 #include "tests/cli/message_of.h"
 
@@ -55,6 +56,13 @@ TEST(Shapes, MayLeaveDimensionsOpen) {
   EXPECT_EQ(shapes.at("a"), (std::vector<GivenSize>{1, 3, kOpenSize, kOpenSize}));
   EXPECT_EQ(shapes.at("b"), (std::vector<GivenSize>{kOpenSize}));
   for (const char* bad : {"a=??", "a=?x", "a=1?", "a=?1x2"})
+    EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr(bad));
+}
+
+TEST(Shapes, MayBeOfWhatHasNoValue) {
+  EXPECT_TRUE(is_no_value(parse_shapes({"a=none"}).at("a")));
+  EXPECT_FALSE(is_no_value(parse_shapes({"a=2"}).at("a")));
+  for (const char* bad : {"a=nonex1", "a=None", "a=1xnone"})
     EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr(bad));
 }
 

@@ -53,7 +53,7 @@ class Inspect : public testing::Test {
 
 const std::string kShape = "shape { dim { dim_value: 2 } dim { dim_value: 3 } }";
 const std::string kNodes =
-    "node { op_type: 'ImageDecoder' name: 'nz' input: 'x' output: 'a' } "
+    "node { op_type: 'Transmogrify' name: 'nz' input: 'x' output: 'a' } "
     "node { op_type: 'Cast' name: 'cast' input: 'x' output: 'b' attribute { name: 'to' type: INT i: 15 } } "
     "node { op_type: 'Add' name: 'sum' input: 'x' input: 'w' output: 'y' } ";
 
@@ -65,7 +65,7 @@ TEST_F(Inspect, AnUnsupportedModelIsShownAndThenRefused) {
   EXPECT_THAT(outcome.out, HasSubstr("3 parameters, 12 B"));
   EXPECT_THAT(outcome.out, HasSubstr("gantry cannot compile it"));
   EXPECT_THAT(outcome.err, StartsWith("gantry: error: m.onnx: uses what gantry does not support"));
-  EXPECT_THAT(outcome.err, HasSubstr("ImageDecoder (opset 16), node nz"));
+  EXPECT_THAT(outcome.err, HasSubstr("Transmogrify (opset 16), node nz"));
   EXPECT_THAT(outcome.err, HasSubstr("COMPLEX128, node cast (Cast)"));
 }
 
@@ -75,7 +75,7 @@ TEST_F(Inspect, JsonHoldsTheErrorAndEverythingUnsupported) {
   EXPECT_EQ(outcome.code, 1);
   const json report = json::parse(outcome.out);
   EXPECT_EQ(report["supported"], false);
-  EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("ImageDecoder"));
+  EXPECT_THAT(report["error"].get<std::string>(), HasSubstr("Transmogrify"));
   EXPECT_EQ("gantry: error: " + report["error"].get<std::string>() + "\n", outcome.err);
   ASSERT_EQ(report["unsupported"].size(), 2u);
   EXPECT_EQ(report["unsupported"][0]["kind"], "op");

@@ -344,7 +344,7 @@ class EnvironmentVariables(unittest.TestCase):
     UNSAID = {'TERM'}
     # Read by libraries on the code's behalf: TMPDIR by std::filesystem::temp_directory_path().
     BY_LIBRARIES = {'TMPDIR'}
-    NO_VARIABLES = re.compile(r'GANTRY_(BUILD|LLVM_BACKENDS|STATIC|OLD_GLIBC|SANITIZE|TEST_GPU)')  # of CMake, of tests
+    NO_VARIABLES = re.compile(r'GANTRY_(BUILD|IMAGE_DECODERS|LLVM_BACKENDS|STATIC|OLD_GLIBC|SANITIZE|TEST_GPU)')  # of CMake, of tests
 
     @staticmethod
     def read_by_code():

@@ -160,5 +160,44 @@ TEST(Optional, SaysWhetherItHasAValueAndGivesIt) {
   EXPECT_THROW(run(node("Optional", "", "none", type) + node("OptionalGetElement", "none", "y"), "y"), Error);
 }
 
+/// has = whether the input x has a value, whose type is that.
+std::string model_of_optional(const std::string& type) {
+  onnx::ModelProto proto;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "ir_version: 10 opset_import { version: 18 } graph { name: 'g' " + node("OptionalHasElement", "x", "p") +
+          node("Cast", "p", "has", integer("to", 7)) + output_list("has") + "input { name: 'x' type { " + type + " } } }",
+      &proto));
+  return proto.SerializeAsString();
+}
+const std::string kTensorType = "tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } }";
+
+TEST(Optional, InputsHaveNoValueWhereThatIsSaid) {
+  for (const std::string& type : {kTensorType, "sequence_type { elem_type { " + kTensorType + " } }"}) {
+    const std::string model = model_of_optional("optional_type { elem_type { " + type + " } }");
+    ImportOptions options;
+    options.shapes["x"] = {kNoValue};
+    const Graph graph = import_onnx_bytes(model, ".", options);
+    EXPECT_TRUE(graph.main.parameters.empty());
+    EXPECT_EQ(*testing::interpret_function(graph.main, {}).at(0)->as<int64_t>(), 0);
+  }
+  const Graph with_value = import_onnx_bytes(model_of_optional("optional_type { elem_type { " + kTensorType + " } }"), ".");
+  EXPECT_EQ(with_value.main.parameters.size(), 1u);
+  EXPECT_EQ(*testing::interpret_function(with_value.main, {make_constant({DType::kF32, {2}}, std::vector<float>{1, 2}.data())})
+                 .at(0)
+                 ->as<int64_t>(),
+            1);
+}
+
+TEST(Optional, InputsOfOtherTypesNeedAValue) {
+  ImportOptions options;
+  options.shapes["x"] = {kNoValue};
+  try {
+    import_onnx_bytes(model_of_optional(kTensorType), ".", options);
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("input 'x' is no optional"));
+  }
+}
+
 }  // namespace
 }  // namespace gantry

@@ -73,7 +73,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
             "input { name: 'flag' type { tensor_type { elem_type: 9 shape { } } } } "
             "sparse_initializer { values { name: 'thin' dims: 1 data_type: 1 float_data: 1 } "
             "  indices { dims: 1 data_type: 7 int64_data: 0 } dims: 4 } " +
-            node("ImageDecoder", "nz", "x", "a") +
+            node("Transmogrify", "nz", "x", "a") +
             node("GridSample", "grid", "x x", "b", attribute("mode", "type: STRING s: 'area'")) +
             node("Cast", "narrow", "x", "c", attribute("to", "type: INT i: 14")) +
             node("Reshape", "r", "x shape", "d") +
@@ -83,7 +83,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
                      attribute("else_branch", "type: GRAPH g { " + node("Shape", "u", "x", "q") +
                                                   "output { name: 'q' } }")) +
             node("Relu", "last", "x", "y")));
-  EXPECT_THAT(r.of("ImageDecoder (opset 16)").nodes, ElementsAre("nz"));
+  EXPECT_THAT(r.of("Transmogrify (opset 16)").nodes, ElementsAre("nz"));
   EXPECT_THAT(r.of("GridSample: mode 'area'").nodes, ElementsAre("grid"));
   EXPECT_THAT(r.of("COMPLEX128").places, ElementsAre("input 'words'"));
   EXPECT_THAT(r.of("sequence of unknown length").places, ElementsAre("input 'list'"));
@@ -92,7 +92,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
   EXPECT_EQ(r.of("If: branches whose results differ in rank or element type").kind, UnsupportedKind::kControlFlow);
   EXPECT_EQ(std::ranges::count(r.features, UnsupportedKind::kElementType, &UnsupportedFeature::kind), 2);
   EXPECT_EQ(r.features.size(), 8u) << r.text;
-  for (const char* part : {"ImageDecoder (opset 16), node nz", "COMPLEX128, input 'words'", "narrow (Cast)",
+  for (const char* part : {"Transmogrify (opset 16), node nz", "COMPLEX128, input 'words'", "narrow (Cast)",
                            "Reshape: shape of a length that is only known when the model runs, node r",
                            "--shape NAME=", "docs/onnx-support.md"}) {
     EXPECT_THAT(r.text, HasSubstr(part));
@@ -100,13 +100,13 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
 }
 
 TEST(Unsupported, NodesBehindSomethingUnsupportedAreNoFurtherErrors) {
-  const Refusal r = refusal(model(kFloats + node("ImageDecoder", "nz", "x", "a") + node("Add", "sum", "a x", "b") +
+  const Refusal r = refusal(model(kFloats + node("Transmogrify", "nz", "x", "a") + node("Add", "sum", "a x", "b") +
                                   node("Conv", "c", "b x", "d") + node("Clip", "cut", "d", "y")));
   EXPECT_EQ(r.features.size(), 1u) << r.text;
 }
 
 TEST(Unsupported, NodesThatDoNotDependOnItAreStillLookedAt) {
-  const Refusal r = refusal(model(kFloats + node("ImageDecoder", "nz", "x", "a") +
+  const Refusal r = refusal(model(kFloats + node("Transmogrify", "nz", "x", "a") +
                                       node("Pad", "p", "x", "y",
                                            attribute("mode", "type: STRING s: 'mirror'") +
                                                attribute("pads", "type: INTS ints: [0, 0, 0, 0]")),
@@ -147,9 +147,9 @@ TEST(Unsupported, DomainsFunctionsAndOpsetsAreTold) {
       refusal(model(graph,
                     "opset_import { version: 16 } opset_import { domain: 'com.example' version: "
                     "3 } functions { name: 'Mine' domain: 'local' input: 'p' output: 'q' opset_import { version: 16 } " +
-                        node("ImageDecoder", "deep", "p", "r") + node("Relu", "top", "r", "q") + "}"));
+                        node("Transmogrify", "deep", "p", "r") + node("Relu", "top", "r", "q") + "}"));
   EXPECT_THAT(r.of("com.example::Fancy (opset 3)").nodes, ElementsAre("f"));
-  EXPECT_THAT(r.of("ImageDecoder (opset 16)").nodes, ElementsAre("Mine/deep"));
+  EXPECT_THAT(r.of("Transmogrify (opset 16)").nodes, ElementsAre("Mine/deep"));
   EXPECT_THAT(r.of("nowhere::Lost (of no declared opset)").nodes, ElementsAre("l"));
   EXPECT_THAT(r.of("Mish (opset 16; gantry knows it since opset 18)").nodes, ElementsAre("old"));
 }
@@ -163,17 +163,17 @@ TEST(Unsupported, BranchesOfAnUnknownConditionAreLookedIntoToo) {
             node("If", "choice", "flag", "y",
                  attribute("then_branch",
                            branch(node("Cast", "inner", "x", "q", attribute("to", "type: INT i: 15")))) +
-                     attribute("else_branch", branch(node("ImageDecoder", "deep", "x", "q"))))));
+                     attribute("else_branch", branch(node("Transmogrify", "deep", "x", "q"))))));
   EXPECT_THAT(r.of("COMPLEX128").nodes, ElementsAre("inner (Cast)"));
-  EXPECT_THAT(r.of("ImageDecoder (opset 16)").nodes, ElementsAre("deep"));
+  EXPECT_THAT(r.of("Transmogrify (opset 16)").nodes, ElementsAre("deep"));
   EXPECT_EQ(r.features.size(), 2u) << r.text;
 }
 
 TEST(Unsupported, AMalformedModelIsToldItsListToo) {
   const Refusal r =
-      refusal(model(kFloats + node("ImageDecoder", "nz", "x", "a") + node("Add", "sum", "x gone", "y")));
+      refusal(model(kFloats + node("Transmogrify", "nz", "x", "a") + node("Add", "sum", "x gone", "y")));
   EXPECT_THAT(r.text, HasSubstr("sum uses 'gone', which nothing before it defines"));
-  EXPECT_THAT(r.of("ImageDecoder (opset 16)").nodes, ElementsAre("nz"));
+  EXPECT_THAT(r.of("Transmogrify (opset 16)").nodes, ElementsAre("nz"));
 }
 
 TEST(Unsupported, ElementTypesThatAnOpDoesNotComputeInAreCollected) {

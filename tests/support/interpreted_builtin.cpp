@@ -4,8 +4,8 @@
 
 #include "device_runtime/src/builtins.h"
 #include "host/graph/strings.h"
+#include "host/ops/builtin.h"
 #include "host/ops/op.h"
-#include "host/ops/text.h"
 #include "host/support/error.h"
 
 namespace gantry::testing {

@@ -37,7 +37,8 @@ SYSROOT = os.path.join(project.SOURCE, 'build-sysroot-arm64')
 GCC_RUNTIME = 'GPL-3+ with GCC Runtime Library exception'
 KERNEL_HEADERS = 'GPL-2 with Linux syscall note'
 LICENCES = {'asio': 'BSL-1.0', 'gcc-12': GCC_RUNTIME, 'gcc-12-cross': GCC_RUNTIME, 'glibc': 'LGPL-2.1+',
-            'libjpeg-turbo': 'BSD-3-clause and IJG and Zlib', 'libxcrypt': 'LGPL-2.1+', 'libzip': 'BSD-3-clause',
+            'libjpeg-turbo': 'BSD-3-clause and IJG and Zlib', 'libwebp': 'BSD-3-clause', 'libxcrypt': 'LGPL-2.1+',
+            'libzip': 'BSD-3-clause',
             'linux': KERNEL_HEADERS, 'python3.11': 'PSF-2'}
 # Cross-compilers' libraries come from one source.
 LICENCES_OF_CROSS = {'libc6-dev': 'LGPL-2.1+', 'linux-libc-dev': KERNEL_HEADERS}
