@@ -22,6 +22,7 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
     (r'^venv/bin/python3 examples/python/from_pytorch\.py\b', 'needs PyTorch, and the onnx package for its export'),
     (r'^python3 examples/python/(dense_expression|own_loop_nest)\.py\b', 'run by python_test.te'),
     (r'^(venv/bin/)?python3 -m pip\b', 'installs the package that another command has made'),
+    (r'^python3 tests/conformance/operator_cases/', "takes minutes, and pip's onnx package"),
     (r'^(python3 )?benchmarks/', "measures for minutes to hours, beside the peers' Python packages"),
     (r'^make -C examples/custom_op|^(aarch64-linux-gnu-)?gcc .*-c scale\.c|--custom-ops\b|^gantry run biquad\.gmod',
      'needs compilers; run by custom_op_examples_test'),
