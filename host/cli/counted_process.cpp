@@ -50,4 +50,26 @@ tune::Ratio ratio_of_counts(const std::vector<double>& base, const std::vector<d
   return ratio;
 }
 
+tune::Batch batch_of(const std::vector<CountedPair>& pairs, const std::vector<tune::Trial>& trials,
+                     const std::vector<std::vector<size_t>>& base,
+                     const std::vector<std::vector<size_t>>& other) {
+  const auto ratio = [&](const auto& base_amount, const auto& trial_amount) {
+    std::vector<double> of_base, of_trial;
+    for (const CountedPair& pair : pairs) {
+      of_base.push_back(base_amount(pair.base));
+      of_trial.push_back(trial_amount(pair.trial));
+    }
+    return ratio_of_counts(of_base, of_trial);
+  };
+  const auto of = [](const std::vector<size_t>& steps) {
+    return [&steps](const CountedProcess& process) { return process.of_steps(steps); };
+  };
+  const auto whole = [](const CountedProcess& process) { return process.whole(); };
+  tune::Batch batch;
+  for (const tune::Trial& trial : trials)
+    batch.ratios.push_back(ratio(of(base[trial.task]), of(other[trial.task])));
+  batch.whole = ratio(whole, whole);
+  return batch;
+}
+
 }  // namespace gantry::cli

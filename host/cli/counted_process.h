@@ -34,4 +34,10 @@ struct CountedPair {
 /// same in each of them, or nearly: the interval reaches from the least to the greatest ratio that they have.
 tune::Ratio ratio_of_counts(const std::vector<double>& base, const std::vector<double>& trial);
 
+/// The ratios of the trials, and of the whole network. `base` and `other`: each task's steps in the two
+/// programs. At least one pair.
+tune::Batch batch_of(const std::vector<CountedPair>& pairs, const std::vector<tune::Trial>& trials,
+                     const std::vector<std::vector<size_t>>& base,
+                     const std::vector<std::vector<size_t>>& other);
+
 }  // namespace gantry::cli

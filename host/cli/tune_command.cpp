@@ -18,12 +18,16 @@ constexpr const char* kExamples = R"(Examples:
   gantry tune resnet18.onnx --on pi --time 20min --records lab.db -o resnet18.gmod
   gantry tune resnet18.onnx --records lab.db --resume            goes on where an earlier one ended
   gantry tune resnet18.onnx --trials 100 --decisions-out resnet18.decisions
+  gantry tune resnet18.onnx --farm slurm --board pi5:4 --records lab.db -o resnet18.gmod
+                                                                 four boards of a lab's, as they get free
   gantry tune resnet18.onnx --on qemu --metric instructions -o resnet18.gmod   on an emulated board
 Candidates are measured in the network, in turns with the best so far, and accepted only where the 95 % interval of
 the difference excludes a loss; at the end the whole network is compared in the same way, so that a tuned module is
 never slower than the untuned one. Ctrl-C at any moment loses nothing that stands in --records.)";
 
 constexpr double kDefaultSeconds = 300;
+/// Of a farm, that one tuner has work for.
+constexpr size_t kMostBoards = 64;
 
 struct Options {
   TuneModelOptions tune;
@@ -80,8 +84,10 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
       ->add_option("--decisions-out", options->decisions_out, "The decisions of all nodes, for --decisions")
       ->type_name("FILE");
   add_turn_options(*command, options->tune.turns);
+  add_farm_options(*command, options->tune.farm, kMostBoards);
   add_duration(*command, "--time", options->tune.tune.seconds,
-               "When to be done, the final comparison included; default 5min");
+               "When to be done, the final comparison included; waiting for a farm's boards does not count; "
+               "default 5min");
   command
       ->add_option("--trials", options->tune.tune.trials,
                    "At most so many candidates; default: as there is time")

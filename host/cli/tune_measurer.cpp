@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <functional>
 #include <future>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <variant>
 
 #include "host/cli/counted_process.h"
-#include "host/cli/statistics/estimate.h"
+#include "host/cli/machine_jobs.h"
+#include "host/cli/timed_batch.h"
 #include "host/cli/tuned_seat.h"
 #include "host/support/error.h"
 #include "host/targets/common/knob_misfit.h"
@@ -25,12 +25,11 @@ using records::Outcome;
 using tune::Batch;
 using tune::Choices;
 using tune::Effort;
-using tune::Ratio;
 using tune::Trial;
 using Trials = std::vector<Trial>;
 
-/// Of Effort::kSure. Fixed beforehand: who looked again and again until an interval excludes a loss would
-/// find one.
+/// Of Effort::kSure, and in the place of a comparison that a machine does not live through. Fixed beforehand:
+/// who looked again and again until an interval excludes a loss would find one.
 constexpr int kSureRounds = 8;
 /// Of Metric::kInstructions, where a decision is to be sure: what differs between two of one program is not
 /// the program's.
@@ -50,58 +49,6 @@ std::string key_of(const Choices& choices) {
   return key;
 }
 
-/// By what processes of one program are assumed to differ (host/cli/statistics/comparison.h), of both sides
-/// together.
-void assume_interval(Ratio& ratio) {
-  const double spread = std::exp(1.96 * std::sqrt(2.0) * kAssumedProcessSpread);
-  ratio.low = ratio.value / spread;
-  ratio.high = ratio.value * spread;
-}
-
-Ratio ratio_of(const std::vector<Round>& rounds) {
-  Ratio ratio;
-  std::vector<double> ratios;
-  for (const Round& round : rounds) {
-    std::vector<double> base, other;
-    for (const SegmentPair& pair : round.pairs) {
-      base.push_back(pair.base_ms);
-      other.push_back(pair.other_ms);
-      ratios.push_back(pair.other_ms / pair.base_ms);
-    }
-    ratio.base_process_amounts.push_back(median_of(base));
-    ratio.process_amounts.push_back(median_of(other));
-  }
-  ratio.base_amount = median_of(ratio.base_process_amounts);
-  ratio.amount = median_of(ratio.process_amounts);
-  if (rounds.size() < kFewestRounds) {
-    ratio.value = median_of(ratios);
-    assume_interval(ratio);
-    return ratio;
-  }
-  const Comparison comparison = compare_rounds(rounds);
-  ratio.value = comparison.ratio;
-  ratio.low = comparison.low;
-  ratio.high = comparison.high;
-  return ratio;
-}
-
-/// Of each pair's processes.
-template <typename BaseAmount, typename TrialAmount>
-Ratio counted_ratio(const std::vector<CountedPair>& pairs, const BaseAmount& base_amount,
-                    const TrialAmount& trial_amount) {
-  std::vector<double> base, trial;
-  for (const CountedPair& pair : pairs) {
-    base.push_back(base_amount(pair.base));
-    trial.push_back(trial_amount(pair.trial));
-  }
-  return ratio_of_counts(base, trial);
-}
-
-Ratio whole_ratio(const std::vector<CountedPair>& pairs) {
-  const auto whole = [](const CountedProcess& process) { return process.whole(); };
-  return counted_ratio(pairs, whole, whole);
-}
-
 using Built = std::variant<ProgramPtr, tune::Failure>;
 
 /// Programs in their order, built on a thread of its own while others are measured, or before that.
@@ -111,7 +58,7 @@ class BuildsAhead {
     std::vector<std::packaged_task<Built()>> tasks;
     for (size_t i = 0; i < count; ++i) {
       tasks.emplace_back([build, i] { return build(i); });
-      programs_.push_back(tasks.back().get_future());
+      programs_.push_back(tasks.back().get_future().share());
     }
     const auto all = [](std::vector<std::packaged_task<Built()>> some) {
       for (auto& task : some) task();
@@ -127,11 +74,14 @@ class BuildsAhead {
   ~BuildsAhead() {
     if (builder_.joinable()) builder_.join();
   }
-  /// Once each.
-  Built get(size_t i) { return programs_[i].get(); }
+  /// By any thread; waits for it.
+  Built get(size_t i) const {
+    const std::shared_future<Built> program = programs_[i];
+    return program.get();
+  }
 
  private:
-  std::vector<std::future<Built>> programs_;
+  std::vector<std::shared_future<Built>> programs_;
   std::thread builder_;
 };
 
@@ -158,10 +108,15 @@ double default_tolerance(Precision precision) {
 
 struct MachineMeasurer::Parts {
   const tune::Network& network;
+  TuneMachines& machines;
+  const Invocation& invocation;
+  std::function<void(const std::string&)> wait;
   bool remote = false;  ///< what is measured does not compute here
   tune::Metric metric = tune::Metric::kTime;
   ExpectedOutputs expected;
-  std::vector<std::unique_ptr<TunedSeat>> seats = {};
+  std::vector<std::unique_ptr<TunedSeat>> seats = {};  ///< by place
+  SettledMachines settled = {};
+  std::string first = {};  ///< the board's name
   rpc::BoardInfo board = {};
   int threads = 0;
   double untuned_ms = 0;
@@ -169,41 +124,59 @@ struct MachineMeasurer::Parts {
   std::list<std::pair<std::string, ProgramPtr>> programs = {};  ///< the last one used is first
 
   ProgramPtr program_of(const Choices& choices);
-  Batch measure_alone(TunedSeat& seat, const ProgramPtr& base_program, const Trials& trials,
-                      const ProgramPtr& trial_program, Effort effort);
-  Batch time_alone(TunedSeat& seat, const ProgramPtr& base_program, const Trials& trials,
-                   const ProgramPtr& trial_program, Effort effort);
-  Batch count_alone(TunedSeat& seat, const ProgramPtr& base_program, const Trials& trials,
-                    const ProgramPtr& trial_program, Effort effort);
+  void settle(size_t place, const TuneMachine& machine);
+  void on_seats(size_t jobs, const std::function<void(TunedSeat&, size_t)>& work);
+  bool counts() const { return metric == tune::Metric::kInstructions; }
+  tune::Profile timed_profile(const Program& program);
   tune::Profile counted_profile(const Program& program);
-  std::vector<TunedRound> play_on_all(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
-                                      int rounds);
+  template <typename One, typename Play>
+  std::vector<One> on_all(int count, const Play& play);
+  std::vector<TunedRound> sure_rounds(const Program& base, const Program& trial);
+  std::vector<CountedPair> sure_counts(const Program& base, const Program& trial);
+  Batch measure_quickly(TunedSeat& seat, const Program& base, const Trials& trials, const Program& trial);
+  Batch measure_surely(const Program& base, const Trials& trials, const Program& trial);
+  Comparison timed_comparison(const Program& base, const Program& trial, double seconds);
   Built built(const Choices& choices);
 };
 
-MachineMeasurer::MachineMeasurer(const ExecutionOptions& options, const std::vector<std::string>& boards,
-                                 const tune::Network& network, Execution untuned,
+MachineMeasurer::MachineMeasurer(const ExecutionOptions& options, TuneMachines& machines, size_t first_place,
+                                 const TuneMachine& first, const tune::Network& network, Execution untuned,
                                  const TuneMeasuring& measuring, const Invocation& invocation)
     : parts_(new Parts{.network = network,
-                       .remote = !boards.front().empty(),
+                       .machines = machines,
+                       .invocation = invocation,
+                       .wait = measuring.wait,
+                       .remote = !first.board.empty(),
                        .metric = measuring.metric,
                        .expected = ExpectedOutputs(untuned, measuring.tolerance, invocation)}) {
   Parts& parts = *parts_;
+  parts.first = first.board;
   parts.board = untuned.machine->info();
+  parts.settled.resize(machines.places());
+  const Patience patience = machines.renews() ? Patience::kAnother : Patience::kNoOther;
+  for (size_t i = 0; i < machines.places(); ++i)
+    parts.seats.push_back(std::make_unique<TunedSeat>(options, measuring.turns, untuned.inputs,
+                                                      measuring.seed + i, patience, invocation));
+  parts.settle(first_place, first);
   untuned.machine.reset();  // a board may serve few sessions at once
-  for (size_t i = 0; i < boards.size(); ++i) {
-    ExecutionOptions own = options;
-    own.board = boards[i];
-    parts.seats.push_back(std::make_unique<TunedSeat>(own, measuring.turns, untuned.inputs, measuring.seed + i, invocation));
-    if (i == 0) continue;
-    const rpc::BoardInfo other = parts.seats.back()->board();
-    if (other.cpu != parts.board.cpu || other.features != parts.board.features ||
-        other.logical_cpus != parts.board.logical_cpus)
-      user_error(
-          "--on: {} has another CPU ({}, {} CPUs) than {} ({}, {} CPUs); boards that measure together are of "
-          "one kind",
-          boards[i], other.cpu, other.logical_cpus, boards[0], parts.board.cpu, parts.board.logical_cpus);
-  }
+  if (machines.renews()) return;
+  // What is wrong with named boards is said at once.
+  for (size_t i = 0; i < machines.places(); ++i)
+    if (const auto machine = machines.machine(i); machine && i != first_place) parts.settle(i, *machine);
+}
+
+/// Of boards that measure together. User errors for one that is of another kind than the first.
+void MachineMeasurer::Parts::settle(size_t place, const TuneMachine& machine) {
+  TunedSeat& seat = *seats[place];
+  seat.move_to(machine);
+  settled[place] = machine.number;
+  if (machine.board == first) return;
+  const rpc::BoardInfo other = seat.board();
+  if (other.cpu != board.cpu || other.features != board.features || other.logical_cpus != board.logical_cpus)
+    user_error(
+        "{} has another CPU ({}, {} CPUs) than {} ({}, {} CPUs); boards that measure together are of one "
+        "kind",
+        machine.board, other.cpu, other.logical_cpus, first, board.cpu, board.logical_cpus);
 }
 
 MachineMeasurer::~MachineMeasurer() = default;
@@ -218,7 +191,10 @@ int MachineMeasurer::threads() const {
 
 /// On this machine a build would disturb what is measured; for boards one is built while another is measured.
 size_t MachineMeasurer::batches_at_once() const {
-  return parts_->remote ? 2 * parts_->seats.size() : 1;
+  if (!parts_->remote) return 1;
+  size_t boards = 0;
+  for (size_t i = 0; i < parts_->seats.size(); ++i) boards += parts_->machines.machine(i) ? 1 : 0;
+  return 2 * std::max<size_t>(boards, 1);
 }
 
 ProgramPtr MachineMeasurer::Parts::program_of(const Choices& choices) {
@@ -253,20 +229,36 @@ Built MachineMeasurer::Parts::built(const Choices& choices) {
   }
 }
 
+/// Each whole on one of the machines; see do_jobs().
+void MachineMeasurer::Parts::on_seats(size_t jobs, const std::function<void(TunedSeat&, size_t)>& work) {
+  MachineWork how;
+  how.settle = [&](size_t place, const TuneMachine& machine) { settle(place, machine); };
+  how.work = [&](size_t place, size_t job) { work(*seats[place], job); };
+  how.wait = [&](const std::string& what) {
+    if (wait) wait(what);
+  };
+  how.note = [&](const std::string& what) { invocation.note(what); };
+  do_jobs(machines, settled, jobs, how);
+}
+
 tune::Profile MachineMeasurer::profile(const Choices& choices) {
-  Parts& parts = *parts_;
-  const ProgramPtr program = parts.program_of(choices);
-  if (parts.metric == tune::Metric::kInstructions) return parts.counted_profile(*program);
-  const ProfiledProcess profiled = parts.seats.front()->profile(program->module);
-  parts.threads = profiled.threads;
-  parts.untuned_ms = profiled.run_ms;
+  const ProgramPtr program = parts_->program_of(choices);
+  return parts_->counts() ? parts_->counted_profile(*program) : parts_->timed_profile(*program);
+}
+
+tune::Profile MachineMeasurer::Parts::timed_profile(const Program& program) {
+  ProfiledProcess profiled;
+  on_seats(1, [&](TunedSeat& seat, size_t) { profiled = seat.profile(program.module); });
+  threads = profiled.threads;
+  untuned_ms = profiled.run_ms;
   tune::Profile profile{profiled.run_ms, {}};
-  for (const auto& steps : program->steps) profile.tasks.push_back(profiled.ms_of(steps));
+  for (const auto& steps : program.steps) profile.tasks.push_back(profiled.ms_of(steps));
   return profile;
 }
 
 tune::Profile MachineMeasurer::Parts::counted_profile(const Program& program) {
-  const CountedProcess counted = seats.front()->count(program.module);
+  CountedProcess counted;
+  on_seats(1, [&](TunedSeat& seat, size_t) { counted = seat.count(program.module); });
   threads = counted.threads;
   untuned_ms = counted.run_ms;
   tune::Profile profile{counted.whole(), {}};
@@ -274,113 +266,87 @@ tune::Profile MachineMeasurer::Parts::counted_profile(const Program& program) {
   return profile;
 }
 
-/// Rounds are shared among the boards: each is of one board, whatever board that is.
-std::vector<TunedRound> MachineMeasurer::Parts::play_on_all(const runtime::SharedBytes& base,
-                                                            const runtime::SharedBytes& trial, int rounds) {
-  const int count = static_cast<int>(seats.size());
-  std::vector<std::future<std::vector<TunedRound>>> played;
-  for (int i = 0; i < count; ++i) {
-    const int own = rounds / count + (i < rounds % count ? 1 : 0);
-    if (own == 0) continue;
-    played.push_back(std::async(std::launch::async, [&, i, own] {
-      return seats[static_cast<size_t>(i)]->play(base, trial, own, expected, untuned_ms);
-    }));
-  }
-  for (auto& one : played) one.wait();
-  std::vector<TunedRound> all;
-  for (auto& one : played) std::ranges::move(one.get(), std::back_inserter(all));
+/// What `play` has of a seat, so many times. They are shared among the boards: each is of one board, whatever
+/// board that is.
+template <typename One, typename Play>
+std::vector<One> MachineMeasurer::Parts::on_all(int count, const Play& play) {
+  std::vector<One> all;
+  on_seats(static_cast<size_t>(count), [&](TunedSeat& seat, size_t) {
+    One one = play(seat);
+    const std::scoped_lock lock(mutex);
+    all.push_back(std::move(one));
+  });
   return all;
 }
 
-Batch MachineMeasurer::Parts::time_alone(TunedSeat& seat, const ProgramPtr& base_program,
-                                         const Trials& trials, const ProgramPtr& trial_program,
-                                         Effort effort) {
-  const std::vector<TunedRound> played =
-      effort == Effort::kSure
-          ? play_on_all(base_program->module, trial_program->module, kSureRounds)
-          : seat.play(base_program->module, trial_program->module, 1, expected, untuned_ms);
-  const auto ratio = [&](const auto& round_of) {
-    std::vector<Round> rounds;
-    for (const TunedRound& one : played) rounds.push_back(round_of(one));
-    return ratio_of(rounds);
-  };
-  Batch batch;
-  for (const Trial& trial : trials)
-    batch.ratios.push_back(ratio([&](const TunedRound& one) {
-      return one.of_steps(base_program->steps[trial.task], trial_program->steps[trial.task]);
-    }));
-  batch.whole = ratio([](const TunedRound& one) { return one.whole(); });
-  return batch;
+std::vector<TunedRound> MachineMeasurer::Parts::sure_rounds(const Program& base, const Program& trial) {
+  return on_all<TunedRound>(kSureRounds, [&](TunedSeat& seat) {
+    return seat.play(base.module, trial.module, true, expected, untuned_ms);
+  });
 }
 
-Batch MachineMeasurer::Parts::count_alone(TunedSeat& seat, const ProgramPtr& base_program,
-                                          const Trials& trials, const ProgramPtr& trial_program,
-                                          Effort effort) {
-  const std::vector<CountedPair> pairs =
-      seat.count(base_program->module, trial_program->module, effort == Effort::kSure ? kSureCounts : 1,
-                 expected, untuned_ms);
-  const auto of = [](const ProgramPtr& program, size_t task) {
-    return [&steps = program->steps[task]](const CountedProcess& process) { return process.of_steps(steps); };
-  };
-  Batch batch;
-  for (const Trial& trial : trials)
-    batch.ratios.push_back(counted_ratio(pairs, of(base_program, trial.task), of(trial_program, trial.task)));
-  batch.whole = whole_ratio(pairs);
-  return batch;
+std::vector<CountedPair> MachineMeasurer::Parts::sure_counts(const Program& base, const Program& trial) {
+  return on_all<CountedPair>(kSureCounts, [&](TunedSeat& seat) {
+    return seat.count(base.module, trial.module, expected, untuned_ms);
+  });
 }
 
-Batch MachineMeasurer::Parts::measure_alone(TunedSeat& seat, const ProgramPtr& base_program,
-                                            const Trials& trials, const ProgramPtr& trial_program,
-                                            Effort effort) {
-  try {
-    return metric == tune::Metric::kInstructions
-               ? count_alone(seat, base_program, trials, trial_program, effort)
-               : time_alone(seat, base_program, trials, trial_program, effort);
-  } catch (const TrialFailed& failed) {
-    return {.failure = failed.failure, .ratios = {}, .whole = {}};
-  }
+/// By a process of each program.
+Batch MachineMeasurer::Parts::measure_quickly(TunedSeat& seat, const Program& base, const Trials& trials,
+                                              const Program& trial) {
+  if (counts())
+    return batch_of(std::vector{seat.count(base.module, trial.module, expected, untuned_ms)}, trials,
+                    base.steps, trial.steps);
+  return batch_of(std::vector{seat.play(base.module, trial.module, false, expected, untuned_ms)}, trials,
+                  base.steps, trial.steps);
+}
+
+Batch MachineMeasurer::Parts::measure_surely(const Program& base, const Trials& trials,
+                                             const Program& trial) {
+  if (counts()) return batch_of(sure_counts(base, trial), trials, base.steps, trial.steps);
+  return batch_of(sure_rounds(base, trial), trials, base.steps, trial.steps);
 }
 
 std::vector<Batch> MachineMeasurer::measure(const Choices& base, const std::vector<Trials>& batches,
                                             Effort effort) {
   Parts& parts = *parts_;
   const ProgramPtr base_program = parts.program_of(base);
-  BuildsAhead programs(batches.size(), batches_at_once() > 1,
-                       [&](size_t i) { return parts.built(with_trials(base, batches[i])); });
+  const BuildsAhead programs(batches.size(), parts.remote,
+                             [&](size_t i) { return parts.built(with_trials(base, batches[i])); });
   std::vector<Batch> results(batches.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&](TunedSeat& seat) {
-    for (size_t mine = next++; mine < batches.size(); mine = next++) {
-      const Built program = programs.get(mine);
-      if (const auto* failure = std::get_if<tune::Failure>(&program)) {
-        results[mine].failure = *failure;
-      } else {
-        results[mine] = parts.measure_alone(seat, base_program, batches[mine], std::get<ProgramPtr>(program), effort);
-      }
+  const auto measured = [&](size_t mine, const std::function<Batch(const Program&)>& measure) {
+    const Built program = programs.get(mine);
+    if (const auto* failure = std::get_if<tune::Failure>(&program)) {
+      results[mine].failure = *failure;
+      return;
+    }
+    try {
+      results[mine] = measure(*std::get<ProgramPtr>(program));
+    } catch (const TrialFailed& failed) {
+      results[mine].failure = failed.failure;
     }
   };
-  // Sure rounds use all boards already.
-  const size_t seats = effort == Effort::kSure ? 1 : std::min(parts.seats.size(), batches.size());
-  std::vector<std::future<void>> workers;
-  for (size_t i = 0; i < seats; ++i)
-    workers.push_back(std::async(std::launch::async, [&, i] { work(*parts.seats[i]); }));
-  for (auto& worker : workers) worker.wait();
-  for (auto& worker : workers) worker.get();
+  if (effort == Effort::kSure) {
+    for (size_t i = 0; i < batches.size(); ++i)
+      measured(i,
+               [&](const Program& trial) { return parts.measure_surely(*base_program, batches[i], trial); });
+    return results;
+  }
+  parts.on_seats(batches.size(), [&](TunedSeat& seat, size_t mine) {
+    measured(mine, [&](const Program& trial) {
+      return parts.measure_quickly(seat, *base_program, batches[mine], trial);
+    });
+  });
   return results;
 }
 
 Batch MachineMeasurer::compare(const Choices& base, const Choices& other, double seconds) {
   Parts& parts = *parts_;
-  Batch batch;
   const ProgramPtr base_program = parts.program_of(base), trial_program = parts.program_of(other);
+  Batch batch;
   try {
-    if (parts.metric == tune::Metric::kInstructions) {
-      batch.whole = whole_ratio(parts.seats.front()->count(base_program->module, trial_program->module,
-                                                           kSureCounts, parts.expected, parts.untuned_ms));
-      return batch;
-    }
-    const Comparison found = parts.seats.front()->compare(base_program->module, trial_program->module,
-                                                          seconds, parts.expected, parts.untuned_ms);
+    if (parts.counts()) return parts.measure_surely(*base_program, {}, *trial_program);
+    const Comparison found = parts.timed_comparison(*base_program, *trial_program, seconds);
     batch.whole.value = found.ratio;
     batch.whole.low = found.low;
     batch.whole.high = found.high;
@@ -390,6 +356,24 @@ Batch MachineMeasurer::compare(const Choices& base, const Choices& other, double
     batch.failure = failed.failure;
   }
   return batch;
+}
+
+Comparison MachineMeasurer::Parts::timed_comparison(const Program& base, const Program& trial,
+                                                    double seconds) {
+  std::optional<Comparison> found;
+  on_seats(1, [&](TunedSeat& seat, size_t) {
+    try {
+      found = seat.compare(base.module, trial.module, seconds, expected, untuned_ms);
+    } catch (const rpc::Error& error) {
+      if (!may_pass(error)) throw;
+      invocation.note(
+          fmt::format("{}; comparing in rounds that are each repeated where that happens", error.what()));
+    }
+  });
+  if (found) return *found;
+  std::vector<Round> rounds;
+  for (const TunedRound& round : sure_rounds(base, trial)) rounds.push_back(round.whole());
+  return compare_rounds(rounds);
 }
 
 }  // namespace gantry::cli

@@ -1,11 +1,13 @@
 // A tuner's trials on machines: this one, or boards that are alike.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "host/cli/execution.h"
+#include "host/cli/tune_machines.h"
 #include "host/cli/turns/turn_options.h"
 #include "host/tune/metric.h"
 #include "host/tune/network.h"
@@ -17,23 +19,27 @@ struct TuneMeasuring {
   uint64_t seed = 0;        ///< of the order in which programs take turns
   TurnOptions turns;        ///< with others who measure there
   tune::Metric metric = tune::Metric::kTime;
+  /// What is waited for where there is no machine, again and again; "" where there is one.
+  std::function<void(const std::string& what)> wait;
 };
 
 /// Every round has a fresh process of each of the two programs, which take turns as those of `gantry compare`
 /// do. The results of each trial's first run are compared with the untuned program's, for the same inputs, by
 /// the rule of `gantry run --expect`. Several boards measure batches, and rounds, at the same time, and
-/// programs are built while boards measure; this machine does one thing at a time.
+/// programs are built while boards measure; this machine does one thing at a time. What a board that goes
+/// away had not finished is measured by another, or by the next that comes.
 ///
 /// Of Metric::kInstructions a run of each program is counted instead, in one process or, of Effort::kSure and
-/// in comparisons, two. A board error, of the first measurement, where a machine cannot count.
+/// in comparisons, two, each pair on whatever board is free. A board error, of the first measurement there,
+/// where a machine cannot count.
 class MachineMeasurer : public tune::Measurer {
  public:
-  /// `boards`: names as of --on; one, empty, is this machine. `untuned`: the untuned program, prepared on the
-  /// first of them; its inputs are those of all trials. `options`, `network` and `invocation` must outlive
-  /// it. User errors for boards that are not of one kind.
-  MachineMeasurer(const ExecutionOptions& options, const std::vector<std::string>& boards,
-                  const tune::Network& network, Execution untuned, const TuneMeasuring& measuring,
-                  const Invocation& invocation);
+  /// `untuned`: the untuned program, prepared on `first`, the machine of place `first_place`; its inputs are
+  /// those of all trials. `options`, `machines`, `network` and `invocation` must outlive it. User errors for
+  /// boards that are not of one kind.
+  MachineMeasurer(const ExecutionOptions& options, TuneMachines& machines, size_t first_place,
+                  const TuneMachine& first, const tune::Network& network, Execution untuned,
+                  const TuneMeasuring& measuring, const Invocation& invocation);
   ~MachineMeasurer() override;
 
   size_t batches_at_once() const override;

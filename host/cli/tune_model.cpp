@@ -3,12 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include "host/cli/file_kind.h"
+#include "host/cli/machine_jobs.h"
 #include "host/cli/records_use.h"
 #include "host/cli/text.h"
+#include "host/cli/tune_machines.h"
 #include "host/cli/tune_measurer.h"
 #include "host/records/setting.h"
 #include "host/support/error.h"
@@ -21,11 +25,14 @@ namespace {
 /// smallest effect that `gantry compare` claims, too.)
 constexpr double kSmallestGain = 0.01;
 
-class SteadyClock : public tune::Clock {
+/// Of the time in which there is a machine.
+class MeasuringClock : public tune::Clock {
  public:
-  double seconds() const override { return watch_.seconds(); }
+  explicit MeasuringClock(const TuneMachines& machines) : machines_(machines) {}
+  double seconds() const override { return watch_.seconds() - machines_.waited_s(); }
 
  private:
+  const TuneMachines& machines_;
   Stopwatch watch_;
 };
 
@@ -66,21 +73,6 @@ std::string progress_text(const tune::Progress& progress) {
                      100 * progress.gain, duration_text(1e3 * progress.seconds_left));
 }
 
-/// Names with commas between them, as of --on; one that is empty is this machine. User errors for one that is
-/// named twice or not at all.
-std::vector<std::string> boards_of(const std::string& text) {
-  std::vector<std::string> boards;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    std::string board = text.substr(begin, end - begin);
-    if (board.empty() && !text.empty()) user_error("--on {}: names no board between two commas", text);
-    if (std::ranges::find(boards, board) != boards.end()) user_error("--on {}: names {} twice", text, board);
-    boards.push_back(std::move(board));
-    begin = end + 1;
-  }
-  return boards;
-}
-
 /// The file is found to be wrong before minutes of measuring.
 std::unique_ptr<records::Store> open_records(const std::string& place, const Invocation& invocation) {
   if (place.empty()) return nullptr;
@@ -91,6 +83,74 @@ std::unique_ptr<records::Store> open_records(const std::string& place, const Inv
   return records::open_store(place, options);
 }
 
+std::unique_ptr<TuneMachines> machines_of(const TuneModelOptions& options, const Invocation& invocation) {
+  const ExecutionOptions& execution = options.execution;
+  if (options.farm.farm.empty()) return named_machines(execution.board, execution.key);
+  refuse_board_beside_farm(execution);
+  return leased_machines(options.farm, options.turns, invocation);
+}
+
+/// A model on a machine, about to be tuned.
+struct Prepared {
+  std::unique_ptr<tune::Network> network;
+  std::unique_ptr<MachineMeasurer> measurer;
+  std::string label;  ///< of the machine
+};
+
+Prepared prepare_on(const TuneModelOptions& options, ExecutionOptions& execution, TuneMachines& machines,
+                    size_t place, const TuneMachine& machine, Progress& progress,
+                    const Invocation& invocation) {
+  execution.board = machine.board;
+  execution.key = machine.key;
+  Execution prepared = prepare_execution(execution, invocation);
+  Prepared result;
+  result.label = machines.label(prepared.machine->label());
+  const ModuleRequest request = request_of(execution, invocation);
+  progress.update("finding what there is to tune", -1);
+  Invocation silent = invocation;  // what there is to say of the model has been said
+  silent.quiet = true;
+  silent.hear = [](const std::string&, bool) {};
+  result.network = std::make_unique<tune::Network>(
+      import_model(execution.file, request.shapes, request.sizes, silent, request.optimize, {},
+                   execution.contents, request.custom_ops),
+      compilation(request, prepared.machine->info()));
+  TuneMeasuring measuring;
+  measuring.tolerance = options.tolerance.value_or(default_tolerance(result.network->target().precision));
+  measuring.seed = options.tune.seed;
+  measuring.turns = turns_on_board(options.farm, options.turns);
+  measuring.metric = options.metric;
+  measuring.wait = [&progress](const std::string& what) {
+    if (!what.empty()) progress.update(what, -1);
+  };
+  result.measurer = std::make_unique<MachineMeasurer>(execution, machines, place, machine, *result.network,
+                                                      std::move(prepared), measuring, invocation);
+  return result;
+}
+
+/// The place of a machine that there is; waits for one.
+std::pair<size_t, TuneMachine> first_machine(TuneMachines& machines, Progress& progress) {
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
+    for (size_t place = 0; place < machines.places(); ++place)
+      if (auto machine = machines.machine(place)) return {place, std::move(*machine)};
+    if (const std::string what = machines.waits_for(); !what.empty()) progress.update(what, -1);
+  }
+}
+
+/// prepare_on() a machine; on another one where it goes away meanwhile. `execution` outlives the result.
+Prepared prepare(const TuneModelOptions& options, ExecutionOptions& execution, TuneMachines& machines,
+                 Progress& progress, const Invocation& invocation) {
+  for (;;) {
+    const auto [place, machine] = first_machine(machines, progress);
+    if (!machine.words.empty()) invocation.note(machine.words);
+    try {
+      return prepare_on(options, execution, machines, place, machine, progress, invocation);
+    } catch (const rpc::Error& error) {
+      if (!may_pass(error) || !machines.lost(place, machine)) throw;
+      invocation.note(fmt::format("{}; another board is asked for", error.what()));
+    }
+  }
+}
+
 }  // namespace
 
 TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocation) {
@@ -99,35 +159,24 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   if (is_module(execution.file, execution.contents))
     user_error("{}: is compiled already; tune takes a model (.onnx) or graph text (.gir)", execution.file);
   const std::unique_ptr<records::Store> store = open_records(options.records, invocation);
-  const std::vector<std::string> boards = boards_of(options.execution.board);
-  execution.board = boards.front();
-  Execution prepared = prepare_execution(execution, invocation);
-  std::string label = prepared.machine->label();
-  if (boards.size() > 1) label += fmt::format(" and {} more", boards.size() - 1);
-  const ModuleRequest request = request_of(execution, invocation);
+  const std::unique_ptr<TuneMachines> machines = machines_of(options, invocation);
+  const MeasuringClock clock(*machines);
   Progress progress(invocation.verbosity());
-  progress.update("finding what there is to tune", -1);
-  Invocation silent = invocation;  // what there is to say of the model has been said
-  silent.quiet = true;
-  silent.hear = [](const std::string&, bool) {};
-  tune::Network network(import_model(execution.file, request.shapes, request.sizes, silent, request.optimize,
-                                     {}, execution.contents, request.custom_ops),
-                        compilation(request, prepared.machine->info()));
-  const double tolerance = options.tolerance.value_or(default_tolerance(network.target().precision));
-  MachineMeasurer measurer(execution, boards, network, std::move(prepared),
-                           {tolerance, options.tune.seed, options.turns, options.metric}, invocation);
+  const Prepared prepared = prepare(options, execution, *machines, progress, invocation);
+  tune::Network& network = *prepared.network;
+  MachineMeasurer& measurer = *prepared.measurer;
+  const std::string& label = prepared.label;
   tune::Choices untuned;
   for (const tune::Task& task : network.tasks()) untuned.push_back(task.untuned);
   measurer.profile(untuned);  // says how many threads there are
-  const tune::RunFacts facts = run_facts(network, measurer, execution, options.execution.board);
+  const tune::RunFacts facts = run_facts(network, measurer, execution, machines->name());
   tune::Notebook notebook(store.get(), facts, [&](const std::string& message) { invocation.warn(message); });
   const std::unique_ptr<tune::CostModel> model = tune::make_cost_model();
-  const SteadyClock clock;
   TunedModel tuned;
   std::vector<tune::Example> prior;
   if (store) prior = network.prior(*store, facts.setting);
   tune::TuneOptions tuning = options.tune;
-  tuning.seconds = std::max(0.0, tuning.seconds - taken.seconds());
+  tuning.seconds = std::max(0.0, tuning.seconds - clock.seconds());
   if (options.metric == tune::Metric::kInstructions) tuning.smallest_gain = kSmallestGain;
   const auto tune = [&] {
     return tune::tune(network.tasks(), tuning,
@@ -160,6 +209,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   report.metric = options.metric;
   report.tasks = network.tasks();
   report.seconds = taken.seconds();
+  report.waited_s = machines->waited_s();
   if (store) report.records = store->place();
   report.records_written = notebook.written();
   tuned.module = measurer.module_of(report.result.choices);

@@ -6,6 +6,7 @@
 
 #include "host/cli/execution.h"
 #include "host/cli/tune_report.h"
+#include "host/cli/turns/farm_options.h"
 #include "host/cli/turns/turn_options.h"
 #include "host/support/error.h"
 
@@ -14,6 +15,7 @@ namespace gantry::cli {
 struct TuneModelOptions {
   ExecutionOptions execution;
   TurnOptions turns;
+  FarmOptions farm;
   tune::TuneOptions tune;
   tune::Metric metric = tune::Metric::kTime;
   std::string records;              ///< as --records; empty: none are kept
@@ -28,7 +30,8 @@ struct TunedModel {
   std::optional<Error> unwritten;
 };
 
-/// Errors: those of prepare_execution, MachineMeasurer and tune::tune.
+/// `tune.seconds` are those in which there is a machine: a farm's boards are waited for beside them. Errors:
+/// those of prepare_execution, MachineMeasurer and tune::tune.
 TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocation);
 
 }  // namespace gantry::cli

@@ -77,10 +77,17 @@ std::string outcomes_text(const tune::TuneResult& result) {
   return text;
 }
 
+/// Waits that nobody sees are not worth a word.
+std::string waited_text(const TuneReport& report) {
+  return report.waited_s < 1
+             ? ""
+             : fmt::format(", {} of them without a board", duration_text(1e3 * report.waited_s));
+}
+
 std::string summary(const TuneReport& report) {
   const tune::TuneResult& result = report.result;
-  const std::string trials = fmt::format("{} trial{} in {}{}", result.trials, result.trials == 1 ? "" : "s",
-                                         duration_text(1e3 * report.seconds),
+  const std::string trials = fmt::format("{} trial{} in {}{}{}", result.trials, result.trials == 1 ? "" : "s",
+                                         duration_text(1e3 * report.seconds), waited_text(report),
                                          result.outcomes.empty() ? "" : " (" + outcomes_text(result) + ")");
   const bool is_time = report.metric == tune::Metric::kTime;
   if (!result.whole)
@@ -107,6 +114,7 @@ std::string tuning_json(const TuneReport& report) {
   json["threads"] = report.threads;
   json["cost_model"] = report.cost_model;
   json["seconds"] = report.seconds;
+  json["waited_s"] = report.waited_s;
   json["ended"] = result.ended;
   json["metric"] = std::string(name_of(report.metric));
   add_untuned(json, report.metric, result.untuned_amount);

@@ -17,6 +17,7 @@ struct TuneReport {
   std::vector<tune::Task> tasks;
   tune::TuneResult result;
   double seconds = 0;                  ///< that tuning took
+  double waited_s = 0;                 ///< of them, for a board of a farm
   std::optional<std::string> records;  ///< where they are kept
   size_t records_written = 0;
 };

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "host/cli/expectation.h"
+#include "host/cli/machine_jobs.h"
 #include "host/support/stopwatch.h"
 #include "rpc/error.h"
 
@@ -26,14 +27,6 @@ std::chrono::milliseconds patience(double runs, double untuned_ms) {
 
 /// That count_process makes.
 constexpr double kRunsOfACount = 3;
-/// Of rounds in the place of a comparison that a machine does not live through.
-constexpr int kRoundsInstead = 8;
-
-/// Another try may go well.
-bool may_pass(const rpc::Error& error) {
-  using Kind = rpc::ErrorKind;
-  return error.kind() == Kind::kReconnect || error.kind() == Kind::kRetry || error.kind() == Kind::kBoard;
-}
 
 /// `run` of the trial's process: what the board cannot do is the trial's fault.
 template <typename Run>
@@ -81,9 +74,10 @@ std::optional<std::string> ExpectedOutputs::wrong(Machine& machine) const {
 }
 
 TunedSeat::TunedSeat(ExecutionOptions options, const TurnOptions& turns, std::vector<GivenInput> inputs,
-                     uint64_t seed, const Invocation& invocation)
+                     uint64_t seed, Patience patience, const Invocation& invocation)
     : options_(std::move(options)),
       turns_(turns),
+      patience_(patience),
       invocation_(invocation),
       seed_(seed),
       random_(seed, "order") {
@@ -94,11 +88,12 @@ TunedSeat::TunedSeat(ExecutionOptions options, const TurnOptions& turns, std::ve
 /// Plays again what ended because the machine is gone or busy.
 template <typename Play>
 auto TunedSeat::with_patience(const Play& play) {
+  const size_t most = patience_ == Patience::kNoOther ? std::size(kPauses) : 1;
   for (size_t tries = 0;; ++tries) {
     try {
       return play();
     } catch (const rpc::Error& error) {
-      if (!may_pass(error) || tries == std::size(kPauses)) throw;
+      if (!may_pass(error) || tries == most) throw;
       turn_.reset();  // its connection may be gone with the machine
       invocation_.note(fmt::format("{}; trying again in {} s", error.what(), kPauses[tries].count()));
       std::this_thread::sleep_for(kPauses[tries]);
@@ -115,6 +110,15 @@ double TunedSeat::take_turn() {
 void TunedSeat::start(Execution& execution) {
   restart(execution, options_);
   turn_->join(*execution.machine);
+}
+
+void TunedSeat::move_to(const TuneMachine& machine) {
+  base_.machine.reset();
+  trial_.machine.reset();
+  turn_.reset();
+  options_.board = machine.board;
+  options_.key = machine.key;
+  holds_ = machine.holds;
 }
 
 rpc::BoardInfo TunedSeat::board() {
@@ -148,56 +152,48 @@ void TunedSeat::check_first_run(const ExpectedOutputs& expected, double untuned_
   if (const auto wrong = expected.wrong(*trial_.machine)) throw TrialFailed{{Outcome::kWrong, *wrong}};
 }
 
-std::vector<TunedRound> TunedSeat::play(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
-                                        int rounds, const ExpectedOutputs& expected, double untuned_ms) {
+TunedRound TunedSeat::play(const runtime::SharedBytes& base, const runtime::SharedBytes& trial, bool thorough,
+                           const ExpectedOutputs& expected, double untuned_ms) {
   base_.module.bytes = base;
   trial_.module.bytes = trial;
-  std::vector<TunedRound> played;
-  while (static_cast<int>(played.size()) < rounds) {
-    played.push_back(with_patience([&] {
-      take_turn();
-      start(base_);
-      of_trial(patience(1, untuned_ms), [&] { start(trial_); });
-      if (played.empty()) check_first_run(expected, untuned_ms);
-      TunedRound round(*base_.machine, *trial_.machine, random_, rounds > 1);
-      round.warm_up_base();
-      const auto deadline = patience(TunedRound::kMostRuns, untuned_ms);
-      of_trial(deadline, [&] { round.warm_up_trial(deadline); });
-      while (round.wants_more()) {
-        const bool trial_first = round.next_is_trial();
-        for (const bool of_the_trial : {trial_first, !trial_first}) {
-          if (of_the_trial) {
-            of_trial(deadline, [&] { round.time_trial(deadline); });
-          } else {
-            round.time_base();
-          }
+  return with_patience([&] {
+    take_turn();
+    start(base_);
+    of_trial(patience(1, untuned_ms), [&] { start(trial_); });
+    check_first_run(expected, untuned_ms);
+    TunedRound round(*base_.machine, *trial_.machine, random_, thorough);
+    round.warm_up_base();
+    const auto deadline = patience(TunedRound::kMostRuns, untuned_ms);
+    of_trial(deadline, [&] { round.warm_up_trial(deadline); });
+    while (round.wants_more()) {
+      const bool trial_first = round.next_is_trial();
+      for (const bool of_the_trial : {trial_first, !trial_first}) {
+        if (of_the_trial) {
+          of_trial(deadline, [&] { round.time_trial(deadline); });
+        } else {
+          round.time_base();
         }
       }
-      return round;
-    }));
-  }
-  return played;
+    }
+    return round;
+  });
 }
 
-std::vector<CountedPair> TunedSeat::count(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
-                                          int pairs, const ExpectedOutputs& expected, double untuned_ms) {
+CountedPair TunedSeat::count(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
+                             const ExpectedOutputs& expected, double untuned_ms) {
   base_.module.bytes = base;
   trial_.module.bytes = trial;
-  std::vector<CountedPair> counted;
-  while (static_cast<int>(counted.size()) < pairs) {
-    counted.push_back(with_patience([&] {
-      take_turn();
-      start(base_);
-      of_trial(patience(1, untuned_ms), [&] { start(trial_); });
-      if (counted.empty()) check_first_run(expected, untuned_ms);
-      CountedPair pair;
-      pair.base = count_process(*base_.machine, {});
-      const auto deadline = patience(kRunsOfACount, untuned_ms);
-      pair.trial = of_trial(deadline, [&] { return count_process(*trial_.machine, deadline); });
-      return pair;
-    }));
-  }
-  return counted;
+  return with_patience([&] {
+    take_turn();
+    start(base_);
+    of_trial(patience(1, untuned_ms), [&] { start(trial_); });
+    check_first_run(expected, untuned_ms);
+    CountedPair pair;
+    pair.base = count_process(*base_.machine, {});
+    const auto deadline = patience(kRunsOfACount, untuned_ms);
+    pair.trial = of_trial(deadline, [&] { return count_process(*trial_.machine, deadline); });
+    return pair;
+  });
 }
 
 Comparison TunedSeat::compare(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
@@ -219,19 +215,9 @@ Comparison TunedSeat::compare(const runtime::SharedBytes& base, const runtime::S
     again(trial_);
     check_first_run(expected, untuned_ms);
   });
-  try {
-    return compare_live(
-               {base_, again}, {trial_, again}, options, [](const std::string&, double) {}, former)
-        .comparison;
-  } catch (const rpc::Error& error) {
-    if (!may_pass(error)) throw;
-    invocation_.note(
-        fmt::format("{}; comparing in rounds that are each repeated where that happens", error.what()));
-  }
-  std::vector<Round> rounds;
-  for (const TunedRound& round : play(base, trial, kRoundsInstead, expected, untuned_ms))
-    rounds.push_back(round.whole());
-  return compare_rounds(rounds);
+  return compare_live(
+             {base_, again}, {trial_, again}, options, [](const std::string&, double) {}, former)
+      .comparison;
 }
 
 }  // namespace gantry::cli

@@ -1,7 +1,8 @@
 // A machine that trials are measured on: a process of the base and one of the trial, again and again.
 #pragma once
 
-#include <functional>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "host/cli/compare_run.h"
 #include "host/cli/counted_process.h"
 #include "host/cli/execution.h"
+#include "host/cli/tune_machines.h"
 #include "host/cli/tuned_round.h"
 #include "host/cli/turns/measuring_turn.h"
 #include "host/tune/measurer.h"
@@ -35,29 +37,36 @@ class ExpectedOutputs {
   double tolerance_;
 };
 
-/// Belongs to one thread at a time. A machine that goes away or is busy is connected to again, three times,
-/// with growing pauses; board errors where that does not help, and for a base that fails. Throws TrialFailed
-/// for a trial that does.
+/// How often a machine that goes away or is busy is connected to again, with growing pauses.
+enum class Patience : uint8_t {
+  kNoOther,  ///< three times: it is this machine or none
+  kAnother,  ///< once: another one takes its place
+};
+
+/// Belongs to one thread at a time. Throws an rpc::Error where the machine's `patience` is over, and for a
+/// base that fails; TrialFailed for a trial that does.
 class TunedSeat {
  public:
-  /// `options`: of one machine, on which `turns` says how turns are taken with others. `inputs`: of all
-  /// programs.
+  /// `options`: of all programs; which machine, move_to() says. `turns`: how turns are taken with others
+  /// there.
   TunedSeat(ExecutionOptions options, const TurnOptions& turns, std::vector<GivenInput> inputs, uint64_t seed,
-            const Invocation& invocation);
+            Patience patience, const Invocation& invocation);
 
-  /// Connects, if nothing was done yet.
+  /// Everything else is done there from now on.
+  void move_to(const TuneMachine& machine);
+  /// Connects, if nothing was done there yet.
   rpc::BoardInfo board();
   ProfiledProcess profile(const runtime::SharedBytes& module);
-  /// So many rounds, of fresh processes. `untuned_ms`: of a run; a trial that takes many times that is
-  /// stopped.
-  std::vector<TunedRound> play(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
-                               int rounds, const ExpectedOutputs& expected, double untuned_ms);
-  /// What a run of it executes.
+  /// A round of fresh processes, whose first results are checked. `untuned_ms`: of a run; a trial that takes
+  /// many times that is stopped. `thorough`: as of TunedRound.
+  TunedRound play(const runtime::SharedBytes& base, const runtime::SharedBytes& trial, bool thorough,
+                  const ExpectedOutputs& expected, double untuned_ms);
+  /// What a run of it executes. Errors beside those of the machine: count_process().
   CountedProcess count(const runtime::SharedBytes& module);
-  /// As play, but that what runs execute is counted: so many pairs of fresh processes.
-  std::vector<CountedPair> count(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
-                                 int pairs, const ExpectedOutputs& expected, double untuned_ms);
-  /// As `gantry compare` does.
+  /// As play, but that what a run of each executes is counted.
+  CountedPair count(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
+                    const ExpectedOutputs& expected, double untuned_ms);
+  /// As `gantry compare` does. Once it has begun, there is no patience with the machine.
   Comparison compare(const runtime::SharedBytes& base, const runtime::SharedBytes& trial, double seconds,
                      const ExpectedOutputs& expected, double untuned_ms);
 
@@ -73,6 +82,8 @@ class TunedSeat {
 
   ExecutionOptions options_;
   TurnOptions turns_;
+  Patience patience_;
+  std::shared_ptr<const void> holds_;    ///< what the machine's key needs
   std::unique_ptr<MeasuringTurn> turn_;  ///< null: nothing was measured yet, or the machine is gone
   const Invocation& invocation_;
   uint64_t seed_;

@@ -27,12 +27,12 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-LeasedBoard::LeasedBoard(Slurm& slurm, LeaseRequest request)
+LeasedBoard::LeasedBoard(Slurm& slurm, LeaseRequest request, const LeaseMachine::Bounds& bounds)
     : slurm_(slurm),
       request_(std::move(request)),
-      folder_("lease"),
+      folder_(std::make_shared<TemporaryFolder>("lease")),
       name_(rpc::generate_key().identity),
-      machine_(name_, LeaseMachine::Bounds{}) {
+      machine_(name_, bounds) {
   const rpc::PskKey key = rpc::generate_key(name_);
   key_text_ = rpc::key_file_text(key);
   write_file(key_file(), key_text_, OutputFile::Privacy::kSecret);

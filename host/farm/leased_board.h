@@ -25,7 +25,7 @@ struct LeaseRequest {
 /// many. Ends with the object: the job is cancelled. `slurm` outlives it. Belongs to one thread.
 class LeasedBoard {
  public:
-  LeasedBoard(Slurm& slurm, LeaseRequest request);
+  LeasedBoard(Slurm& slurm, LeaseRequest request, const LeaseMachine::Bounds& bounds = {});
   ~LeasedBoard();
   LeasedBoard(const LeasedBoard&) = delete;
   LeasedBoard& operator=(const LeasedBoard&) = delete;
@@ -43,7 +43,9 @@ class LeasedBoard {
 
   /// HOST:PORT, and the file of the lease's key: what any command takes behind --on and --key.
   const std::string& address() const { return machine_.address(); }
-  std::filesystem::path key_file() const { return folder_.path() / "key"; }
+  std::filesystem::path key_file() const { return folder_->path() / "key"; }
+  /// Who holds on to it finds the key's file there when the lease is gone.
+  std::shared_ptr<const TemporaryFolder> folder() const { return folder_; }
   const std::string& words() const { return machine_.words(); }
   JobId job() const { return machine_.job(); }
 
@@ -54,7 +56,7 @@ class LeasedBoard {
 
   Slurm& slurm_;
   LeaseRequest request_;
-  TemporaryFolder folder_;
+  std::shared_ptr<TemporaryFolder> folder_;
   std::string name_, key_text_;
   LeaseMachine machine_;
 };

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,9 +75,14 @@ class Slurm {
   virtual void resume(const std::string& node) = 0;
 };
 
-/// sbatch, squeue, scancel, scontrol and sinfo of the path.
+class LastWill;
+
+/// sbatch, squeue, scancel, scontrol and sinfo of the path. Jobs that were submitted, and not cancelled when
+/// a signal ends the process, are cancelled then. Belongs to one thread.
 class SlurmCommands : public Slurm {
  public:
+  SlurmCommands();
+  ~SlurmCommands() override;
   JobId submit(const JobRequest& request) override;
   std::vector<Job> leases() override;
   void cancel(JobId job) override;
@@ -83,6 +90,10 @@ class SlurmCommands : public Slurm {
   std::vector<NodeBoards> boards() override;
   void drain(const std::string& node, const std::string& reason) override;
   void resume(const std::string& node) override;
+
+ private:
+  std::unique_ptr<LastWill> will_;  ///< null: nothing was submitted
+  std::set<JobId> jobs_;
 };
 
 /// `squeue --json` and `sinfo --json` of Slurm 22.05. Throw SlurmError for what is none.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "host/farm/last_will.h"
 #include "host/farm/slurm.h"
 #include "host/support/child_pipes.h"
 #include "host/support/program.h"
@@ -61,6 +62,9 @@ std::string run(const std::vector<std::string>& arguments, std::string_view inpu
 
 }  // namespace
 
+SlurmCommands::SlurmCommands() = default;
+SlurmCommands::~SlurmCommands() = default;
+
 JobId SlurmCommands::submit(const JobRequest& request) {
   std::vector<std::string> arguments = {"sbatch",
                                         "--parsable",
@@ -76,11 +80,19 @@ JobId SlurmCommands::submit(const JobRequest& request) {
   JobId job = 0;  // "17" or "17;cluster"
   if (std::from_chars(output.data(), output.data() + output.size(), job).ec != std::errc() || job == 0)
     throw SlurmError("sbatch printed no job number: " + output.substr(0, 200), false);
+  if (!will_) will_ = std::make_unique<LastWill>();
+  jobs_.insert(job);
+  will_->set(jobs_);
   return job;
 }
 
 std::vector<Job> SlurmCommands::leases() {
-  return parse_leases(run({"squeue", "--json"}));
+  std::vector<Job> jobs = parse_leases(run({"squeue", "--json"}));
+  const size_t own = jobs_.size();
+  for (const Job& job : jobs)
+    if (job.phase == JobPhase::kEnded) jobs_.erase(job.id);
+  if (jobs_.size() != own) will_->set(jobs_);
+  return jobs;
 }
 
 std::vector<NodeBoards> SlurmCommands::boards() {
@@ -89,6 +101,7 @@ std::vector<NodeBoards> SlurmCommands::boards() {
 
 void SlurmCommands::cancel(JobId job) {
   run({"scancel", "--quiet", std::to_string(job)});
+  if (jobs_.erase(job) > 0) will_->set(jobs_);
 }
 
 void SlurmCommands::set_comment(JobId job, const std::string& comment) {

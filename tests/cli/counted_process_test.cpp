@@ -96,5 +96,30 @@ TEST(CountedRatio, ReachesFromTheLeastToTheGreatestThatTheProcessesHave) {
   EXPECT_THAT(ratio.process_amounts, ElementsAre(99, 101));
 }
 
+TEST(CountedBatch, HasTheRatiosOfEachTaskByItsStepsInEitherProgram) {
+  // Three tasks, of which the second has two steps in the base and one in the other program.
+  const std::vector<std::vector<size_t>> base = {{0}, {1, 2}, {3}}, other = {{0}, {1}, {2}};
+  const CountedPair first{.base = {{100, 30, 10, 60}}, .trial = {{100, 20, 30}}};
+  const CountedPair second{.base = {{100, 30, 10, 60}}, .trial = {{100, 22, 30}}};
+  const tune::Batch batch =
+      batch_of({first, second}, {{.task = 2, .decision = {}}, {.task = 1, .decision = {}}}, base, other);
+  EXPECT_FALSE(batch.failure);
+  ASSERT_EQ(batch.ratios.size(), 2u);
+  EXPECT_DOUBLE_EQ(batch.ratios[0].value, 0.5);
+  EXPECT_DOUBLE_EQ(batch.ratios[1].value, 21.0 / 40);
+  EXPECT_DOUBLE_EQ(batch.ratios[1].low, 0.5);
+  EXPECT_DOUBLE_EQ(batch.ratios[1].high, 0.55);
+  EXPECT_THAT(batch.ratios[1].process_amounts, ElementsAre(20, 22));
+  EXPECT_DOUBLE_EQ(batch.whole.base_amount, 200);
+  EXPECT_DOUBLE_EQ(batch.whole.amount, 151);
+}
+
+TEST(CountedBatch, OfNoTrialsHasTheWholeNetwork) {
+  const CountedPair pair{.base = {{100, 100}}, .trial = {{100, 50}}};
+  const tune::Batch batch = batch_of({pair}, {}, {{0}, {1}}, {{0}, {1}});
+  EXPECT_TRUE(batch.ratios.empty());
+  EXPECT_DOUBLE_EQ(batch.whole.value, 0.75);
+}
+
 }  // namespace
 }  // namespace gantry::cli

@@ -77,6 +77,21 @@ class EmulatedBoard(InstructionsTest):
         for a, b in [(first, second), *zip(first['tasks'], second['tasks'])]:
             self.assertLess(abs(a['untuned_instructions'] - b['untuned_instructions']), 1 + 1e-3 * a['untuned_instructions'])
 
+    def test_two_boards_share_what_is_counted(self):
+        other = self.folder / 'other'
+        other.mkdir()
+        with (other / 'log').open('w') as log, board(self.counting(), self.folder) as one, \
+                board(self.counting(), other, log=log) as two:
+            result = self.result(f'{one},{two}', '--time', '90s', '--trials', '24', '--seed', '1')
+        self.assertIn('and 1 more', result['machine'])
+        self.assertGreater(result['trials'], 0)
+        # The first session asks what it is; others count.
+        self.assertGreater((other / 'log').read_text().count('session started'), 1)
+        if result['ratio'] is not None:
+            low, high = result['ratio']['interval']
+            self.assertLess(high, 1)
+            self.assertLess(high - low, 0.01)
+
     def test_without_the_plugin_it_is_an_error_of_the_board(self):
         with board([QEMU, AARCH64], self.folder) as address:
             errors = self.tune('--on', address, '--time', '30s', status=2).stderr

@@ -121,6 +121,21 @@ class Faults(TuneTest):
             result = self.result('--time', '20s', '--on', address)
         self.assertGreater(result['trials'], 0)
 
+    def test_two_tuners_share_a_board_and_a_store(self):
+        with board([DEVICE], self.folder, '--turn', '3') as address:
+            words = [self.GANTRY, 'tune', 'm.onnx', '--precision', 'fp32', '--time', '45s', '--on', address, '--records', 'board.db',
+                     '--json']
+            both = [subprocess.Popen([*words, '--seed', seed], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE)
+                    for seed in ('1', '2')]
+            results = [json.loads(process.communicate(timeout=180)[0]) for process in both]
+        self.assertEqual([process.returncode for process in both], [0, 0])
+        for result in results:
+            self.assertGreater(result['records_written'], 0)
+        self.assertEqual(self.records('board.db'), sum(result['records_written'] for result in results))
+        rows = json.loads(self.gantry('records', 'list', 'board.db', '--json').stdout)
+        self.assertEqual({row['outcome'] for row in rows} & {'crashed', 'timed-out'}, set(), 'a turn is no failure')
+        self.assertEqual({row['board'] for row in rows}, {address})
+
     def test_a_board_that_is_not_there_is_an_error_of_the_board(self):
         self.tune('--time', '20s', '--on', '127.0.0.1:1', status=2)
 

@@ -6,6 +6,9 @@ usage: slurm_test.py GANTRY GANTRY_DEVICE
 """
 import json
 import pathlib
+import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -77,10 +80,21 @@ class Farm(ProgramTest):
             cls.gantry('farm', 'register', name, '--type', name[:-2], '--address', board.address, '--keys', str(board.keys))
         cls.gantry('zoo', 'lstm', '--size', '5', '-o', 'm.onnx')
         cls.gantry('compile', 'm.onnx', '-o', 'm.gmod')
+        cls.gantry('zoo', 'squeezenet1_1', '--size', '64', '-o', 't.onnx')
 
     def bench(self, *options, kind='pi5', duration=None):
         how = ['--threads', '1', '--duration', duration, '--precision-goal', '0.0001%'] if duration else QUICK
         return self.start('bench', 'm.gmod', '--farm', 'slurm', '--board', kind, *how, '--json', *options)
+
+    def tune(self, boards, *options):
+        return self.start('tune', 't.onnx', '--farm', 'slurm', '--board', boards, '--precision', 'fp32', '--threads', '1', '--json',
+                          *options)
+
+    def records(self, name):
+        """How many there are; what is wrong with the file is an error."""
+        with sqlite3.connect(self.folder / name) as store:
+            self.assertEqual(store.execute('pragma integrity_check').fetchone(), ('ok',))
+        return len(json.loads(self.gantry('records', 'list', name, '--json').stdout))
 
     def status(self):
         return json.loads(self.gantry('farm', 'status', '--json').stdout)
@@ -93,6 +107,31 @@ class Farm(ProgramTest):
         # A job has a moment to take its lease's key away.
         self.wait_until(lambda: not any(any(board.keys.iterdir()) for board in self.boards.values()))
         self.check_no_overlap()
+        if (self.folder / 'farm' / 'log').exists():
+            self.check_holds()
+
+    def log_of_holds(self):
+        """(time, what, board, lease) of who held what, by the gateway's log."""
+        for line in (self.folder / 'farm' / 'log').read_text().splitlines():
+            at, what, board, _, _, *rest = line.split(' ')
+            if what in ('begin', 'end'):
+                yield seconds(at), what, board, rest[1].rstrip(':')
+
+    def check_holds(self):
+        """Whoever used a board held it: the log of holds beside the boards' own. (A job that is cancelled logs no end.)"""
+        begun = {name: [] for name in self.boards}
+        for at, what, name, lease in self.log_of_holds():
+            if what == 'begin':
+                begun[name].append((at, lease))
+            else:
+                self.assertEqual(lease, begun[name][-1][1], f'the end of a hold on {name} that another has')
+        for name, holds in begun.items():
+            for began, ended, key in self.boards[name].sessions():
+                owner = [lease for at, lease in holds if at <= began + 0.01][-1:]
+                self.assertEqual(owner, [key], f'{name}: {holds}')
+                # A key that is taken away ends its sessions in a moment.
+                others = [lease for at, lease in holds if began < at < ended - 0.5 and lease != key]
+                self.assertEqual(others, [], f'{name}: used while others held it')
 
     def check_no_overlap(self):
         for board in self.boards.values():
@@ -150,8 +189,18 @@ class Farm(ProgramTest):
         self.assertIn(json.loads(done.stdout)['board']['address'], {self.boards[name].address for name in ('pi5-2', 'pi5-3')})
         self.boards['pi5-1'].start()
 
-    def test_a_client_that_is_killed_frees_its_board(self):
-        client = self.bench(kind='nano', duration='60s')
+    def test_a_client_that_is_killed_without_a_last_word_frees_its_board(self):
+        # Without scancel nobody hears of its end but the job, by a key that nobody uses.
+        few = self.folder / 'few'
+        few.mkdir()
+        for name in ('env', 'sbatch', 'scontrol', 'squeue'):
+            (few / name).symlink_to(shutil.which(name, path=self.environment['PATH']))
+        whole = self.environment['PATH']
+        self.environment['PATH'] = str(few)
+        try:
+            client = self.bench(kind='nano', duration='60s')
+        finally:
+            self.environment['PATH'] = whole
         self.wait_until(self.holders)
         client.kill()
         client.communicate()
@@ -175,12 +224,88 @@ class Farm(ProgramTest):
         self.gantry('farm', 'resume', 'nano-1')
         self.finish(self.bench(kind='nano'))
 
+    def test_two_tuners_a_bench_and_a_comparison_at_once(self):
+        tuners = [self.tune('pi5:2', '--time', '40s', '--trials', '24', '--records', 'lab.db', '--seed', seed) for seed in ('1', '2')]
+        self.wait_until(lambda: len(self.holders()) == 3)
+        held = self.holders()
+        others = [self.bench(), self.start('compare', 'm.gmod', 'm.gmod', '--farm', 'slurm', '--board', 'nano', '--rounds', '3',
+                                           '--warmup', '5', '--threads', '1', '--fail-if-slower', '50%', '--json')]
+        time.sleep(6)  # the controller's state has been saved
+        self.slurm.kill_controller()
+        time.sleep(2)
+        self.slurm.start_controller()
+        # A board of a tuner's dies, and is well again when its lease is over.
+        self.boards['pi5-1'].kill()
+        self.wait_until(lambda: self.holders().get(self.boards['pi5-1'].address) != held[self.boards['pi5-1'].address])
+        self.boards['pi5-1'].start()
+        finished = [self.finish(tuner) for tuner in tuners]
+        results = [json.loads(done.stdout) for done in finished]
+        for done, result in zip(finished, results):
+            self.assertGreater(result['records_written'], 0, done.stderr)
+            self.assertRegex(done.stderr, r'holds board \S+, after \d+ s in Slurm')
+        self.assertEqual(self.records('lab.db'), sum(result['records_written'] for result in results))
+        for client in others:
+            self.assertTrue(json.loads(self.finish(client).stdout))
+
+    def test_a_tuner_goes_on_when_its_lease_ends(self):
+        begins = lambda: sum((what, board) == ('begin', 'nano-1') for _, what, board, _ in self.log_of_holds())
+        before = begins() if (self.folder / 'farm' / 'log').exists() else 0
+        done = self.finish(self.tune('nano', '--lease-minutes', '1', '--time', '100s', '--records', 'ends.db'))
+        document = json.loads(done.stdout)
+        self.assertGreaterEqual(begins(), before + 2, done.stderr)
+        self.assertGreater(document['trials'], 0)
+        self.assertEqual(self.records('ends.db'), document['records_written'])
+
+    def test_tuners_that_are_killed_free_their_boards(self):
+        # One of the leases of each waits: nobody is to wait for it either.
+        tuners = [self.tune('nano:2', '--time', '10min'), self.tune('pi5:4', '--time', '10min')]
+        self.wait_until(lambda: len(self.holders()) == 4 and len(self.status()['leases']) == 6)
+        for tuner, number in zip(tuners, (signal.SIGTERM, signal.SIGKILL)):
+            tuner.send_signal(number)
+            tuner.communicate()
+            self.assertEqual(tuner.returncode, -number)
+        self.wait_until(lambda: not self.status()['leases'])
+
+    def test_a_tuner_that_waits_says_so_and_its_time_does_not_run(self):
+        bench = self.bench(kind='nano', duration='22s')
+        self.wait_until(self.holders)
+        done = self.finish(self.tune('nano', '--time', '40s', '--trials', '2'))
+        self.finish(bench)
+        self.assertRegex(done.stderr, r'waiting for a board of type nano for \d+ s: job \d+ waits')
+        document = json.loads(done.stdout)
+        self.assertGreater(document['waited_s'], 10)
+        self.assertGreater(document['trials'], 0)
+
+    def test_a_tuner_counts_instructions_on_leased_boards_or_says_that_it_cannot(self):
+        tuner = self.tune('pi5:2', '--metric', 'instructions', '--time', '30s', '--trials', '2')
+        out, errors = tuner.communicate(timeout=self.LONGEST)
+        if tuner.returncode == 2:
+            self.assertRegex(errors, r'127\.0\.0\.1:\d+\)?: cannot count instructions')
+            return
+        self.assertEqual(tuner.returncode, 0, errors)
+        document = json.loads(out)
+        self.assertEqual(document['metric'], 'instructions')
+        self.assertGreater(document['trials'], 0)
+        self.assertGreater(document['untuned_instructions'], 5e6)
+        self.assertIn('waited_s', document)
+
+    def test_a_tuner_waits_as_long_as_it_may(self):
+        self.gantry('farm', 'drain', 'nano-1', '--reason', 'its fan')
+        try:
+            err = self.finish(self.tune('nano', '--max-wait', '5s'), status=2).stderr
+        finally:
+            self.gantry('farm', 'resume', 'nano-1')
+        self.assertIn('--max-wait', err)
+
     def test_what_cannot_be_is_said(self):
-        for arguments, words in ((['--farm', 'slurm', '--board', 'pi5:2'], 'a type of board has letters'),
+        for arguments, words in ((['--farm', 'slurm', '--board', 'pi5:2'], 'measures on 1 board'),
                                  (['--farm', 'slurm', '--board', 'pi5', '--on', 'x:1'], 'leave out --on'),
                                  (['--farm', 'slurm'], '--board')):
             err = self.gantry('bench', 'm.gmod', *arguments, status=1).stderr
             self.assertIn(words, err)
+        for board, words in (('pi5:0', 'how many boards'), ('pi5:65', 'at most'), ('pi 5:2', 'a type of board')):
+            self.assertIn(words, self.finish(self.tune(board), status=1).stderr)
+        self.assertIn('leave out --on', self.finish(self.tune('pi5', '--on', 'x:1'), status=1).stderr)
         err = self.gantry('farm', 'register', 'x', '--type', 'pi5', '--address', '127.0.0.1:1', '--keys',
                                  str(self.boards['nano-1'].keys), status=2).stderr
         self.assertIn('127.0.0.1:1', err)

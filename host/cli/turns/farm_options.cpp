@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <string_view>
 
 #include "host/cli/between.h"
 #include "host/support/error.h"
@@ -11,20 +13,11 @@
 namespace gantry::cli {
 namespace {
 
-/// What Slurm is asked for. A user error for what is no name of a type.
-farm::LeaseRequest lease_request(const FarmOptions& options, const TurnOptions& turns) {
-  constexpr std::string_view kOthers = ".-_";
-  if (options.board.empty() || !std::ranges::all_of(options.board, [&](unsigned char c) {
-        return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != std::string_view::npos;
-      }))
-    user_error("--board {}: a type of board has letters, digits, '.', '-' and '_'", options.board);
-  farm::LeaseRequest request;
-  request.board_type = options.board;
-  request.partition = options.partition;
-  request.minutes = options.minutes;
-  request.priority = turns.priority;
-  request.longest_wait_s = turns.longest_wait_s;
-  return request;
+/// A whole number from 1 on; 0 for what is none.
+size_t count_of(std::string_view text) {
+  size_t count = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
+  return read.ec == std::errc() && read.ptr == text.data() + text.size() ? count : 0;
 }
 
 /// The board behind a lease that is ready, as --on and --key name one.
@@ -35,17 +28,58 @@ void use_board(ExecutionOptions& choice, const farm::LeasedBoard& lease) {
 
 }  // namespace
 
-void add_farm_options(CLI::App& command, FarmOptions& options) {
+BoardsWanted boards_wanted(const FarmOptions& options) {
+  constexpr std::string_view kOthers = ".-_";
+  const size_t colon = options.board.find(':');
+  BoardsWanted wanted{options.board.substr(0, colon)};
+  if (wanted.type.empty() || !std::ranges::all_of(wanted.type, [&](unsigned char c) {
+        return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != std::string_view::npos;
+      }))
+    user_error("--board {}: a type of board has letters, digits, '.', '-' and '_'", options.board);
+  if (colon == std::string::npos) return wanted;
+  wanted.count = count_of(std::string_view(options.board).substr(colon + 1));
+  if (wanted.count == 0)
+    user_error("--board {0}: how many boards? {1} is one, {1}:4 are four", options.board, wanted.type);
+  if (wanted.count > options.most_boards)
+    user_error("--board {}: this command measures on {} board{} at most; give --board {}{}", options.board,
+               options.most_boards, options.most_boards == 1 ? "" : "s", wanted.type,
+               options.most_boards == 1 ? "" : fmt::format(":{}", options.most_boards));
+  return wanted;
+}
+
+farm::LeaseRequest lease_request(const FarmOptions& options, const TurnOptions& turns) {
+  farm::LeaseRequest request;
+  request.board_type = boards_wanted(options).type;
+  request.partition = options.partition;
+  request.minutes = options.minutes;
+  request.priority = turns.priority;
+  request.longest_wait_s = turns.longest_wait_s;
+  return request;
+}
+
+void refuse_board_beside_farm(const ExecutionOptions& choice) {
+  if (!choice.board.empty() || !choice.key.empty())
+    user_error("--farm leases a board and its key: leave out --on and --key");
+}
+
+void add_farm_options(CLI::App& command, FarmOptions& options, size_t most_boards) {
   constexpr int kMostMinutes = 7 * 24 * 60;
+  options.most_boards = most_boards;
   CLI::Option* farm =
       command
           .add_option("--farm", options.farm,
-                      "Lease a board of a lab's farm for the while, instead of --on; see `gantry farm`")
+                      most_boards == 1
+                          ? "Lease a board of a lab's farm for the while, instead of --on; see `gantry farm`"
+                          : "Lease boards of a lab's farm for the while, instead of --on; see `gantry farm`")
           ->type_name("slurm")
           ->check(CLI::IsMember({"slurm"}).description(""));
-  CLI::Option* board = command.add_option("--board", options.board, "The type of board that is leased")
-                           ->type_name("TYPE")
-                           ->needs(farm);
+  CLI::Option* board =
+      command
+          .add_option("--board", options.board,
+                      most_boards == 1 ? "The type of board that is leased"
+                                       : "The type of board that is leased, and how many at once; default 1")
+          ->type_name(most_boards == 1 ? "TYPE" : "TYPE[:N]")
+          ->needs(farm);
   farm->needs(board);
   command.add_option("--partition", options.partition, "Of Slurm; default: its own")
       ->type_name("NAME")
@@ -65,9 +99,7 @@ void with_board(const FarmOptions& options, const TurnOptions& turns, std::vecto
                 const Invocation& invocation,
                 const std::function<void(const std::vector<ExecutionOptions>&)>& work) {
   if (options.farm.empty()) return work(choices);
-  for (const ExecutionOptions& choice : choices)
-    if (!choice.board.empty() || !choice.key.empty())
-      user_error("--farm leases a board and its key: leave out --on and --key");
+  for (const ExecutionOptions& choice : choices) refuse_board_beside_farm(choice);
   constexpr int kMostLeases = 3;
   farm::SlurmCommands slurm;
   farm::LeasedBoard lease(slurm, lease_request(options, turns));

@@ -13,13 +13,26 @@ namespace gantry::cli {
 
 struct FarmOptions {
   std::string farm;   ///< "slurm"; empty: none
-  std::string board;  ///< its type
+  std::string board;  ///< its type; "pi5:4" where several are leased at once
   std::string partition;
-  int minutes = 60;  ///< of a lease
+  int minutes = 60;        ///< of a lease
+  size_t most_boards = 1;  ///< that the command can use at once
 };
 
-/// --farm, --board, --partition, --lease-minutes.
-void add_farm_options(CLI::App& command, FarmOptions& options);
+/// --farm, --board, --partition, --lease-minutes. `most_boards`: that the command can use at once.
+void add_farm_options(CLI::App& command, FarmOptions& options, size_t most_boards = 1);
+
+/// What --board says.
+struct BoardsWanted {
+  std::string type;
+  size_t count = 1;
+};
+/// User errors for what is no name of a type, and for more boards than the command can use.
+BoardsWanted boards_wanted(const FarmOptions& options);
+/// What Slurm is asked for, for each of them. User errors as of boards_wanted().
+farm::LeaseRequest lease_request(const FarmOptions& options, const TurnOptions& turns);
+/// User errors for --on or --key beside a farm.
+void refuse_board_beside_farm(const ExecutionOptions& choice);
 
 /// On a leased board nobody else waits, and its lease's key has no rights of its own: whose turn it is Slurm
 /// has said.
