@@ -1,7 +1,8 @@
 # For applications: the C API alone, as a shared and as a static library, and what finds them when they are installed.
 
 add_library(gantry_runtime SHARED)
-target_link_libraries(gantry_runtime PRIVATE gantry_runtime_objects gantry_runtime_no_builtins gantry_runtime_driver)
+target_link_libraries(gantry_runtime PRIVATE
+  gantry_runtime_objects gantry_runtime_no_builtins gantry_runtime_no_counters gantry_runtime_driver)
 set(exported ${CMAKE_CURRENT_SOURCE_DIR}/package/gantry_runtime.map)
 target_link_options(gantry_runtime PRIVATE -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
 set_target_properties(gantry_runtime PROPERTIES LINK_DEPENDS ${exported})
@@ -10,7 +11,8 @@ set_target_properties(gantry_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVER
 # The same for models with strings (gantry/strings.h) or encoded images.
 add_library(gantry_runtime_builtins SHARED)
 target_link_libraries(gantry_runtime_builtins PRIVATE
-  gantry_runtime_objects gantry_runtime_builtins_objects gantry_runtime_driver ${GANTRY_IMAGE_SHARED_LIBRARIES})
+  gantry_runtime_objects gantry_runtime_builtins_objects gantry_runtime_no_counters gantry_runtime_driver
+  ${GANTRY_IMAGE_SHARED_LIBRARIES})
 target_link_options(gantry_runtime_builtins PRIVATE
   -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
 set_target_properties(gantry_runtime_builtins PROPERTIES
@@ -22,7 +24,7 @@ set_target_properties(gantry_runtime_builtins PROPERTIES
 set(merged_object ${CMAKE_CURRENT_BINARY_DIR}/gantry_runtime_merged.o)
 set(application_object ${CMAKE_CURRENT_BINARY_DIR}/gantry_runtime.o)
 set(runtime_objects $<TARGET_OBJECTS:gantry_runtime_objects> $<TARGET_OBJECTS:gantry_runtime_no_builtins>
-  $<TARGET_OBJECTS:gantry_runtime_driver>)
+  $<TARGET_OBJECTS:gantry_runtime_no_counters> $<TARGET_OBJECTS:gantry_runtime_driver>)
 add_custom_command(
   OUTPUT ${application_object}
   COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -Wl,--force-group-allocation -o ${merged_object} ${runtime_objects}
