@@ -16,8 +16,9 @@ else()
   set(image_program_suffix .so)
 endif()
 
-# gantry_find_image_library(FORMAT HEADER NAME…): sets GANTRY_WITH_<FORMAT>, and adds to GANTRY_IMAGE_PROGRAM_LIBRARIES and
-# GANTRY_IMAGE_SHARED_LIBRARIES. A library stands in front of those that it needs.
+# gantry_find_image_library(FORMAT HEADER NAME…): sets GANTRY_WITH_<FORMAT>, and adds to GANTRY_IMAGE_PROGRAM_LIBRARIES,
+# GANTRY_IMAGE_SHARED_LIBRARIES and GANTRY_IMAGE_BOARD_LIBRARIES: the board's program is copied to where none of them is, and
+# takes archives if there are some. A library stands in front of those that it needs.
 function(gantry_find_image_library format header)
   set(found FALSE)
   if(GANTRY_IMAGE_DECODERS)
@@ -41,6 +42,9 @@ function(gantry_find_image_library format header)
           set(found FALSE)
         endif()
       endforeach()
+      find_library(GANTRY_${format}_BOARD_${name} NAMES lib${name}.a lib${name}${image_program_suffix} ${image_library_places})
+      mark_as_advanced(GANTRY_${format}_BOARD_${name})
+      list(APPEND libraries_BOARD ${GANTRY_${format}_BOARD_${name}})
     endforeach()
   endif()
   if(NOT found)
@@ -49,7 +53,7 @@ function(gantry_find_image_library format header)
     endif()
     message(STATUS "Models cannot decode ${format}: its library is not there, or not wanted")
   else()
-    foreach(use PROGRAM SHARED)
+    foreach(use PROGRAM SHARED BOARD)
       set(GANTRY_IMAGE_${use}_LIBRARIES ${GANTRY_IMAGE_${use}_LIBRARIES} ${libraries_${use}} PARENT_SCOPE)
     endforeach()
   endif()
@@ -58,6 +62,7 @@ endfunction()
 
 set(GANTRY_IMAGE_PROGRAM_LIBRARIES)
 set(GANTRY_IMAGE_SHARED_LIBRARIES)
+set(GANTRY_IMAGE_BOARD_LIBRARIES)
 gantry_find_image_library(JPEG turbojpeg.h turbojpeg)
 gantry_find_image_library(PNG png.h png16 z)
 gantry_find_image_library(ZLIB zlib.h z)

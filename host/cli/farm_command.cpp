@@ -54,6 +54,7 @@ int register_board(const Options& options, const Invocation& invocation) {
   print_out(
       fmt::format("# Slurm, of a gateway with its boards: slurm.conf, then `scontrol reconfigure`\n"
                   "GresTypes=board\nNodeName=GATEWAY Gres=board:{0}:{1} …\n"
+                  "SchedulerParameters=bf_interval=2,bf_window=1\n"
                   "# its gres.conf\nName=board Type={0} Count={1}\n"
                   "# or of a board that is a node of its own: there\n"
                   "slurmd -Z --conf \"Feature={0} Gres=board:{0}:1\"\n",

@@ -75,6 +75,7 @@ AccountingStorageType=accounting_storage/none
 ReturnToService=2
 SlurmdTimeout=10
 KillWait=5
+SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=1,bf_window=1
 NodeName={host} NodeAddr=127.0.0.1 CPUs={os.cpu_count()} Gres={counts} State=UNKNOWN
 PartitionName=boards Nodes=ALL Default=YES MaxTime=60 State=UP OverSubscribe=FORCE:16
 ''')
