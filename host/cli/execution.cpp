@@ -388,8 +388,9 @@ ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invo
 }
 
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation) {
-  plan_inputs(options, *invocation.outputs);  // a wrong file is found before a board is asked
-  device_of(options);
+  // What is wrong is found before a board is asked.
+  plan_inputs(options, *invocation.outputs);
+  (void)device_of(options);
   check_options_of_file(options);
   check_cpus(options, parse_cpus(options.cpus));
   Execution execution;

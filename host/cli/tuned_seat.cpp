@@ -152,15 +152,20 @@ void TunedSeat::check_first_run(const ExpectedOutputs& expected, double untuned_
   if (const auto wrong = expected.wrong(*trial_.machine)) throw TrialFailed{{Outcome::kWrong, *wrong}};
 }
 
-TunedRound TunedSeat::play(const runtime::SharedBytes& base, const runtime::SharedBytes& trial, bool thorough,
+void TunedSeat::start_pair(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
                            const ExpectedOutputs& expected, double untuned_ms) {
   base_.module.bytes = base;
   trial_.module.bytes = trial;
+  take_turn();
+  start(base_);
+  of_trial(patience(1, untuned_ms), [&] { start(trial_); });
+  check_first_run(expected, untuned_ms);
+}
+
+TunedRound TunedSeat::play(const runtime::SharedBytes& base, const runtime::SharedBytes& trial, bool thorough,
+                           const ExpectedOutputs& expected, double untuned_ms) {
   return with_patience([&] {
-    take_turn();
-    start(base_);
-    of_trial(patience(1, untuned_ms), [&] { start(trial_); });
-    check_first_run(expected, untuned_ms);
+    start_pair(base, trial, expected, untuned_ms);
     TunedRound round(*base_.machine, *trial_.machine, random_, thorough);
     round.warm_up_base();
     const auto deadline = patience(TunedRound::kMostRuns, untuned_ms);
@@ -181,13 +186,8 @@ TunedRound TunedSeat::play(const runtime::SharedBytes& base, const runtime::Shar
 
 CountedPair TunedSeat::count(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
                              const ExpectedOutputs& expected, double untuned_ms) {
-  base_.module.bytes = base;
-  trial_.module.bytes = trial;
   return with_patience([&] {
-    take_turn();
-    start(base_);
-    of_trial(patience(1, untuned_ms), [&] { start(trial_); });
-    check_first_run(expected, untuned_ms);
+    start_pair(base, trial, expected, untuned_ms);
     CountedPair pair;
     pair.base = count_process(*base_.machine, {});
     const auto deadline = patience(kRunsOfACount, untuned_ms);

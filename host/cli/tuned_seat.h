@@ -79,6 +79,9 @@ class TunedSeat {
   /// A fresh process, in the turn that was taken.
   void start(Execution& execution);
   void check_first_run(const ExpectedOutputs& expected, double untuned_ms);
+  /// Fresh processes of both, in a turn; the trial's first results are checked.
+  void start_pair(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
+                  const ExpectedOutputs& expected, double untuned_ms);
 
   ExecutionOptions options_;
   TurnOptions turns_;

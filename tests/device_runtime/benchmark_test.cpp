@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "tests/device_runtime/fake_root.h"
-#include "tests/device_runtime/module_builder.h"
+#include "tests/device_runtime/ready_session.h"
 
 namespace gantry::runtime {
 namespace {
@@ -20,16 +20,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::share;
-
-std::unique_ptr<Session> ready_session() {
-  auto contents = ModuleContents::from_bytes(share(testing::symbolic_module().write()));
-  auto module = Module::create(std::move(*contents));
-  auto session = Session::create(*module, {.threads = 1});
-  const int64_t shape[] = {5, 4};
-  EXPECT_TRUE((*session)->input_storage(0, shape).ok());
-  return std::move(*session);
-}
+using testing::ready_session;
 
 TEST(Statistics, AgreesWithHandComputedValues) {
   const double samples[] = {4, 1, 3, 2, 10};

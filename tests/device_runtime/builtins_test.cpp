@@ -13,6 +13,7 @@
 #include "device_runtime/builtins/string_table.h"
 #include "device_runtime/src/c_api.h"
 #include "gantry/strings.h"
+#include "tests/device_runtime/loaded_module.h"
 #include "tests/device_runtime/module_builder.h"
 
 namespace gantry::runtime {
@@ -20,6 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::LoadedModule;
 using testing::ModuleBuilder;
 using testing::share;
 using Texts = std::vector<std::string>;
@@ -300,23 +302,6 @@ ModuleBuilder shouting_module() {
   return builder;
 }
 
-struct Loaded {
-  explicit Loaded(ModuleBuilder builder) {
-    const std::vector<std::byte> bytes = builder.write();
-    status = gantry_module_load_memory(bytes.data(), bytes.size(), &module);
-    if (status == GANTRY_OK) status = gantry_session_create(module, nullptr, &session);
-    message = gantry_last_error();
-  }
-  ~Loaded() {
-    gantry_session_release(session);
-    gantry_module_release(module);
-  }
-  GantryModule* module = nullptr;
-  GantrySession* session = nullptr;
-  GantryStatus status = GANTRY_OK;
-  std::string message;
-};
-
 Texts outputs_of(GantrySession* session) {
   DLTensor view{};
   EXPECT_EQ(gantry_get_output(session, 0, &view), GANTRY_OK) << gantry_last_error();
@@ -332,7 +317,7 @@ Texts outputs_of(GantrySession* session) {
 }
 
 TEST(StringsOfModules, GoInAndComeOutRunByRun) {
-  const Loaded loaded(shouting_module());
+  const LoadedModule loaded(shouting_module());
   ASSERT_EQ(loaded.status, GANTRY_OK) << loaded.message;
   const int64_t shape[] = {2};
   const char* first[] = {"a", ""};
@@ -350,7 +335,7 @@ TEST(StringsOfModules, GoInAndComeOutRunByRun) {
 }
 
 TEST(StringsOfModules, WrongRequestsAreNamed) {
-  const Loaded loaded(shouting_module());
+  const LoadedModule loaded(shouting_module());
   ASSERT_EQ(loaded.status, GANTRY_OK) << loaded.message;
   uint64_t numbers[] = {0, 0};
   int64_t shape[] = {2};
@@ -374,7 +359,7 @@ TEST(StringsOfModules, DamagedManifestsAreRefused) {
   const auto message = [](const auto& damage) {
     ModuleBuilder builder = shouting_module();
     damage(builder, *builder.variant().steps[0]->action.AsCallBuiltin());
-    const Loaded loaded(std::move(builder));
+    const LoadedModule loaded(std::move(builder));
     EXPECT_NE(loaded.status, GANTRY_OK);
     return loaded.message;
   };
@@ -391,7 +376,7 @@ TEST(StringsOfModules, DamagedManifestsAreRefused) {
 TEST(StringsOfModules, NumbersOfNoStringEndTheRun) {
   ModuleBuilder builder = shouting_module();
   builder.manifest.strings = {""};  // the constant is number 1
-  const Loaded loaded(std::move(builder));
+  const LoadedModule loaded(std::move(builder));
   ASSERT_EQ(loaded.status, GANTRY_OK) << loaded.message;
   const int64_t shape[] = {2};
   const char* texts[] = {"", ""};

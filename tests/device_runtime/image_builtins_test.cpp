@@ -7,6 +7,7 @@
 
 #include "device_runtime/src/builtins.h"
 #include "device_runtime/src/c_api.h"
+#include "tests/device_runtime/loaded_module.h"
 #include "tests/device_runtime/module_builder.h"
 
 namespace gantry::runtime {
@@ -15,6 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using testing::LoadedModule;
 using testing::ModuleBuilder;
 using Bytes = std::vector<uint8_t>;
 
@@ -337,40 +339,24 @@ ModuleBuilder decoding_module() {
   return builder;
 }
 
-struct Loaded {
-  explicit Loaded(ModuleBuilder builder) {
-    const std::vector<std::byte> bytes = builder.write();
-    status = gantry_module_load_memory(bytes.data(), bytes.size(), &module);
-    if (status == GANTRY_OK) status = gantry_session_create(module, nullptr, &session);
-    message = gantry_last_error();
-  }
-  ~Loaded() {
-    gantry_session_release(session);
-    gantry_module_release(module);
-  }
-  GantryStatus run(const char* text) {
-    Bytes bytes = bytes_of(text);
-    int64_t shape[] = {static_cast<int64_t>(bytes.size())};
-    DLTensor tensor{};
-    tensor.data = bytes.data();
-    tensor.device = {kDLCPU, 0};
-    tensor.ndim = 1;
-    tensor.dtype = {kDLUInt, 8, 1};
-    tensor.shape = shape;
-    const GantryStatus set = gantry_set_input(session, 0, &tensor, 0);
-    return set == GANTRY_OK ? gantry_run(session) : set;
-  }
-  GantryModule* module = nullptr;
-  GantrySession* session = nullptr;
-  GantryStatus status = GANTRY_OK;
-  std::string message;
-};
+GantryStatus run(GantrySession* session, const char* text) {
+  Bytes bytes = bytes_of(text);
+  int64_t shape[] = {static_cast<int64_t>(bytes.size())};
+  DLTensor tensor{};
+  tensor.data = bytes.data();
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = 1;
+  tensor.dtype = {kDLUInt, 8, 1};
+  tensor.shape = shape;
+  const GantryStatus set = gantry_set_input(session, 0, &tensor, 0);
+  return set == GANTRY_OK ? gantry_run(session) : set;
+}
 
 TEST(ImagesOfModules, AreDecodedRunByRun) {
-  Loaded loaded(decoding_module());
+  const LoadedModule loaded(decoding_module());
   ASSERT_EQ(loaded.status, GANTRY_OK) << loaded.message;
   for (const std::string pixels : {"abcdef", "ABCDEF"}) {
-    ASSERT_EQ(loaded.run(("P6 2 1 255\n" + pixels).c_str()), GANTRY_OK) << gantry_last_error();
+    ASSERT_EQ(run(loaded.session, ("P6 2 1 255\n" + pixels).c_str()), GANTRY_OK) << gantry_last_error();
     DLTensor view{};
     ASSERT_EQ(gantry_get_output(loaded.session, 0, &view), GANTRY_OK) << gantry_last_error();
     const auto* values = static_cast<const char*>(view.data);
@@ -379,9 +365,9 @@ TEST(ImagesOfModules, AreDecodedRunByRun) {
 }
 
 TEST(ImagesOfModules, ThatCannotBeDecodedEndTheRunWithTheNode) {
-  Loaded loaded(decoding_module());
+  const LoadedModule loaded(decoding_module());
   ASSERT_EQ(loaded.status, GANTRY_OK) << loaded.message;
-  EXPECT_EQ(loaded.run("GIF89a 2 1 abcdef"), GANTRY_INVALID_ARGUMENT);
+  EXPECT_EQ(run(loaded.session, "GIF89a 2 1 abcdef"), GANTRY_INVALID_ARGUMENT);
   EXPECT_THAT(gantry_last_error(), HasSubstr("Decode_3"));
   EXPECT_THAT(gantry_last_error(), HasSubstr("no known format"));
 }
@@ -390,7 +376,7 @@ TEST(ImagesOfModules, AreRequiredByName) {
   for (const char* other : {"plan-2", "strings"}) {
     ModuleBuilder builder = decoding_module();
     builder.manifest.requires_ = {other};
-    const Loaded loaded(std::move(builder));
+    const LoadedModule loaded(std::move(builder));
     EXPECT_NE(loaded.status, GANTRY_OK);
     EXPECT_THAT(loaded.message, HasSubstr("image.decode, but the module does not require it"));
   }

@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "device_runtime/src/benchmark.h"
-#include "tests/device_runtime/module_builder.h"
+#include "tests/device_runtime/ready_session.h"
 
 namespace gantry::runtime {
 namespace {
@@ -16,7 +16,7 @@ using ::testing::Each;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::share;
+using testing::ready_session;
 using ::testing::SizeIs;
 
 bool counts_here() {
@@ -45,15 +45,6 @@ int32_t turn_in_loop(void* done, int64_t begin, int64_t end) {
   turn((end - begin) * kTurns);
   *static_cast<std::atomic<int64_t>*>(done) += end - begin;
   return 0;
-}
-
-std::unique_ptr<Session> ready_session() {
-  auto contents = ModuleContents::from_bytes(share(testing::symbolic_module().write()));
-  auto module = Module::create(std::move(*contents));
-  auto session = Session::create(*module, {.threads = 1});
-  const int64_t shape[] = {5, 4};
-  EXPECT_TRUE((*session)->input_storage(0, shape).ok());
-  return std::move(*session);
 }
 
 TEST(StepInstructions, AreOfAllThreadsAndNotOfThoseThatWait) {
