@@ -51,6 +51,26 @@ Term transposed(NodeImport& n, const Term& term, const Labels& order) {
   return {n.transpose(term.value, axes), order};
 }
 
+/// Every n+1st element along the last axis, which has n times n.
+Value* every_diagonal_element(NodeImport& n, Value* flat, const Dim& extent) {
+  const Shape& shape = flat->type.shape;
+  if (extent.is_constant()) {
+    auto slice = std::make_shared<StridedSliceAttrs>();
+    slice->begin = Shape(shape.size(), Dim(0));
+    slice->end = shape;
+    slice->strides.assign(shape.size(), 1);
+    slice->strides.back() = extent.value() + 1;
+    return n.add(op::strided_slice, {flat}, slice);
+  }
+  auto places = std::make_shared<ArangeAttrs>();
+  places->start = 0;
+  places->step = extent + 1;
+  places->count = extent;
+  auto last = std::make_shared<AxisAttrs>();
+  last->axis = std::ssize(shape) - 1;
+  return n.add(op::gather, {flat, n.add(op::arange, {}, places)}, last);
+}
+
 /// A label that occurs twice stands for the diagonal: the two axes become one, of which every n+1st element
 /// stays.
 Term diagonal(NodeImport& n, Term term) {
@@ -65,21 +85,16 @@ Term diagonal(NodeImport& n, Term term) {
     axes.push_back(static_cast<int64_t>(i));
     axes.push_back(static_cast<int64_t>(j));
     Value* value = n.transpose(term.value, axes);
-    const Dim extent = value->type.shape[rest];
-    if (!extent.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "extent of a diagonal");
-    if (!(extent == value->type.shape[rest + 1]))
+    const Dim extent = value->type.shape[rest], other = value->type.shape[rest + 1];
+    if (provably_different(extent, other))
       n.fail("takes diagonals of square matrices only, not of {}", value->type.str());
+    if (!(extent == other)) n.function().constraints.push_back({extent, other, n.name()});
     Shape flat(value->type.shape.begin(), value->type.shape.begin() + static_cast<int64_t>(rest));
-    flat.push_back(extent * extent);
-    value = n.reshape(value, flat);
-    auto slice = std::make_shared<StridedSliceAttrs>();
-    slice->begin = Shape(rest + 1, Dim(0));
-    slice->end = flat;
-    slice->strides.assign(rest + 1, 1);
-    slice->strides.back() = extent.value() + 1;
+    flat.push_back(extent * other);
+    value = every_diagonal_element(n, n.reshape(value, flat), extent);
     Labels labels;
     for (size_t d = 0; d < rest; ++d) labels += term.labels[static_cast<size_t>(axes[d])];
-    return diagonal(n, {n.add(op::strided_slice, {value}, slice), labels + term.labels[i]});
+    return diagonal(n, {value, labels + term.labels[i]});
   }
   return term;
 }

@@ -15,12 +15,13 @@ std::optional<DType> optional_type(const NodeImport& n, const char* name) {
   return n.element_type(name);
 }
 
-/// What x / scale is computed in: `precision`, else the wider of both; integers count as the scale. Where both are
-/// integers, quotients that are rounded need more digits than those have.
+/// What x / scale is computed in: `precision`, else the type of the scale where x has it too, else the wider
+/// of both and at least f32, which holds more integers than the small floats do. Where both are integers,
+/// quotients that are rounded need more digits than those have.
 DType division_type(const NodeImport& n, DType x, DType scale) {
   if (const auto precision = optional_type(n, "precision")) return *precision;
   if (!is_float(x) && !is_float(scale)) return DType::kF64;
-  if (!is_float(x) || x == scale) return scale;
+  if (x == scale) return scale;
   return x == DType::kF64 || scale == DType::kF64 ? DType::kF64 : DType::kF32;
 }
 
@@ -28,7 +29,8 @@ void convert_quantize(NodeImport& n) {
   Value *x = n.input(0), *zero_point = n.optional_input(2);
   const std::optional<DType> asked = optional_type(n, "output_dtype");
   if (asked && zero_point != nullptr && *asked != zero_point->type.dtype)
-    n.fail("its output_dtype {} contradicts its zero point of {}", name_of(*asked), name_of(zero_point->type.dtype));
+    n.fail("its output_dtype {} contradicts its zero point of {}", name_of(*asked),
+           name_of(zero_point->type.dtype));
   const DType to = quantized_dtype(zero_point, asked.value_or(DType::kU8));
   const int64_t axis = n.integer("axis", 1), block = n.integer("block_size", 0);
   const Shape shape = x->type.shape;
@@ -77,7 +79,8 @@ Value* dynamic_zero_point(NodeImport& n, Value* x, Value*& scale) {
   const DType dtype = x->type.dtype;
   Value *low = extreme(n, x, op::min, op::minimum), *high = extreme(n, x, op::max, op::maximum);
   // Of zeros alone any scale is right but 0.
-  Value* range = n.add(op::where, {n.add(op::equal, {low, high}), n.scalar(dtype, 1), n.add(op::subtract, {high, low})});
+  Value* range =
+      n.add(op::where, {n.add(op::equal, {low, high}), n.scalar(dtype, 1), n.add(op::subtract, {high, low})});
   scale = n.add(op::divide, {range, n.scalar(dtype, 255)});
   Value* zero = n.add(op::subtract, {n.scalar(dtype, 0), n.add(op::divide, {low, scale})});
   return quantize_integer(n, zero, nullptr, DType::kU8);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "host/graph/small_float.h"
 #include "host/onnx/importer.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -79,8 +80,9 @@ std::optional<Contents> NodeImport::contents(size_t i) {
   ConstantPtr data = constant(i);
   if (data) binding.contents = contents_of(*data);
   // Of nothing all is known.
-  const bool is_empty = binding.value && binding.value->type.shape == Shape{0} &&
-                        (binding.value->type.dtype == DType::kI64 || binding.value->type.dtype == DType::kI32);
+  const bool is_empty =
+      binding.value && binding.value->type.shape == Shape{0} &&
+      (binding.value->type.dtype == DType::kI64 || binding.value->type.dtype == DType::kI32);
   if (!binding.contents && is_empty) binding.contents = Contents{{}, false, binding.value->type.dtype};
   return binding.contents;
 }
@@ -100,7 +102,8 @@ Shape NodeImport::dims(size_t i, const char* what, Elements elements) {
   Shape dims = bind(value, what, elements);
   // From here on the elements count as known: what is computed from them is dimensions too.
   if (t.rank() <= 1)
-    importer_.lookup(proto_.input(static_cast<int>(i)), name_).contents = Contents{dims, t.rank() == 0, t.dtype};
+    importer_.lookup(proto_.input(static_cast<int>(i)), name_).contents =
+        Contents{dims, t.rank() == 0, t.dtype};
   return dims;
 }
 
@@ -108,7 +111,8 @@ Shape NodeImport::bind(Value* value, const char* what, Elements elements) {
   constexpr int64_t kMost = 256;
   const auto count = element_count(value->type.shape).constant();
   if (!count || *count > kMost)
-    unsupported(UnsupportedKind::kRunTimeValue, "{} of a length that is only known when the model runs", what);
+    unsupported(UnsupportedKind::kRunTimeValue, "{} of a length that is only known when the model runs",
+                what);
   return importer_.data_dims().of(value, elements, name_);
 }
 
@@ -179,11 +183,17 @@ std::optional<std::vector<double>> to_doubles(const ConstantData& data) {
     case DType::kF16:
     case DType::kBF16: {
       std::vector<double> values;
-      for (size_t at = 0; at < data.size; at += 2) values.push_back(read_float(data.type.dtype, data.bytes + at));
+      for (size_t at = 0; at < data.size; at += 2)
+        values.push_back(read_float(data.type.dtype, data.bytes + at));
       return values;
     }
-    default:
-      return std::nullopt;
+    default: {
+      if (!is_small_float(data.type.dtype)) return std::nullopt;
+      std::vector<double> values;
+      for (size_t at = 0; at < data.size; ++at)
+        values.push_back(small_float_value(data.type.dtype, static_cast<uint8_t>(data.bytes[at])));
+      return values;
+    }
   }
 }
 }  // namespace
@@ -371,7 +381,8 @@ void NodeImport::inline_branch(const onnx::GraphProto& branch) {
   }
 }
 
-std::vector<Value*> NodeImport::call_graph(const onnx::GraphProto& graph, const std::vector<Value*>& arguments) {
+std::vector<Value*> NodeImport::call_graph(const onnx::GraphProto& graph,
+                                           const std::vector<Value*>& arguments) {
   std::vector<Binding> bindings(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) bindings[i].value = arguments[i];
   std::vector<Value*> results;
@@ -387,10 +398,11 @@ void NodeImport::drop_body(const ImportedBody& body) {
   importer_.drop_body(body);
 }
 
-Node* NodeImport::add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
-                              std::vector<TensorType> types, const std::vector<ImportedBody>& bodies) {
-  Node* node = importer_.function().add_node(&op_set().get(op), std::move(attrs), std::move(inputs), std::move(types),
-                                             {name_});
+Node* NodeImport::add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs,
+                              std::vector<Value*> inputs, std::vector<TensorType> types,
+                              const std::vector<ImportedBody>& bodies) {
+  Node* node = importer_.function().add_node(&op_set().get(op), std::move(attrs), std::move(inputs),
+                                             std::move(types), {name_});
   for (const ImportedBody& body : bodies) node->bodies.push_back(importer_.take_body(body.function));
   return node;
 }

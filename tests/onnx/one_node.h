@@ -9,6 +9,7 @@
 
 #include "host/graph/strings.h"
 #include "host/onnx/import.h"
+#include "host/onnx/tensor_data.h"
 #include "tests/support/interpreted.h"
 
 namespace gantry::testing {
@@ -42,7 +43,7 @@ class OneNode {
     auto* info = model_.mutable_graph()->add_input();
     info->set_name(name);
     auto* type = info->mutable_type()->mutable_tensor_type();
-    type->set_elem_type(onnx_type(dtype));
+    type->set_elem_type(onnx_element_type(dtype));
     type->mutable_shape();
     for (const int64_t extent : shape) type->mutable_shape()->add_dim()->set_dim_value(extent);
     given_.push_back(make_constant({dtype, Shape(shape.begin(), shape.end())}, values.data()));
@@ -98,37 +99,6 @@ class OneNode {
     const ConstantPtr y = results().at(0);
     EXPECT_EQ(y->type.dtype, dtype);
     return {y->as<T>(), y->as<T>() + y->size / sizeof(T)};
-  }
-
-  static int onnx_type(DType dtype) {
-    switch (dtype) {
-      case DType::kF32:
-        return 1;
-      case DType::kU8:
-        return 2;
-      case DType::kI8:
-        return 3;
-      case DType::kI32:
-        return 6;
-      case DType::kI64:
-        return 7;
-      case DType::kString:
-        return 8;
-      case DType::kBool:
-        return 9;
-      case DType::kF64:
-        return 11;
-      case DType::kF8E4M3FN:
-        return 17;
-      case DType::kU4:
-        return 21;
-      case DType::kI4:
-        return 22;
-      case DType::kF8E8M0FNU:
-        return 24;
-      default:
-        return 0;
-    }
   }
 
  private:

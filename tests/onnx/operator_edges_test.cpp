@@ -108,6 +108,26 @@ TEST(Clip, TakesTheUpperBoundWhereTheyCross) {
   EXPECT_THAT(std::vector<float>(y->as<float>(), y->as<float>() + 3), ElementsAre(1, 1, 1));
 }
 
+// 0x38 is 1 and 0x40 is 2.
+TEST(Pad, TakesAPaddingValueOfEightBits) {
+  const std::string text =
+      "ir_version: 10 opset_import { version: 24 } graph { name: 'g' initializer { name: 'value' data_type: "
+      "17 raw_data: '@' } "
+      "initializer { name: 'pads' data_type: 7 dims: 2 int64_data: [1, 2] } node { op_type: 'Pad' input: 'x' "
+      "input: 'pads' "
+      "input: 'value' output: 'y' } input { name: 'x' type { tensor_type { elem_type: 17 shape { dim { "
+      "dim_value: 1 } } } } } "
+      "output { name: 'y' } }";
+  onnx::ModelProto proto;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto));
+  const Graph graph = import_onnx_bytes(proto.SerializeAsString(), ".");
+  const std::vector<uint8_t> x{0x38};
+  const ConstantPtr y =
+      interpret_function(graph.main, {make_constant({DType::kF8E4M3FN, {1}}, x.data())}).at(0);
+  EXPECT_THAT(std::vector<uint8_t>(y->as<uint8_t>(), y->as<uint8_t>() + 4),
+              ElementsAre(0x40, 0x38, 0x40, 0x40));
+}
+
 // How many dimensions the result has must not depend on an open one.
 TEST(Squeeze, OfAxesThatNobodyNamesNeedsOpenOnesToBeOtherThan1) {
   const std::string text =

@@ -56,8 +56,11 @@ TEST(Quantize, TakesBlocksOfWhichTheLastIsShorter) {
   const Floats x{1, 2, 3, 4, 5, -1, -2, -3, -4, -5};
   OneNode node("", "QuantizeLinear", 21);
   node.input<float>(DType::kF32, {2, 5}, x).input<float>(DType::kF32, {2, 3}, {1, 2, 0.5F, 1, 4, 0.1F});
-  node.input<int8_t>(DType::kI4, {2, 3}, {1, 0, -1, 0, 2, 0}).with("axis", int64_t{1}).with("block_size", int64_t{2});
-  // Row 0: blocks of scales 1, 2, 0.5: x / scale + zero point; 3 / 2 and 4 / 2 round to 2 and 2, 5 / 0.5 - 1 is limited.
+  node.input<int8_t>(DType::kI4, {2, 3}, {1, 0, -1, 0, 2, 0})
+      .with("axis", int64_t{1})
+      .with("block_size", int64_t{2});
+  // Row 0: blocks of scales 1, 2, 0.5: x / scale + zero point; 3 / 2 and 4 / 2 round to 2 and 2, 5 / 0.5 - 1
+  // is limited.
   EXPECT_THAT(node.run<int8_t>(DType::kI4), ::testing::ElementsAre(2, 3, 2, 2, 7, -1, -2, 1, 1, -8));
 }
 
@@ -66,6 +69,18 @@ TEST(Quantize, RoundsTiesToEvenAndLimitsWhatNoIntegerHolds) {
   node.input<float>(DType::kF32, {7}, {0.5F, 1.5F, 2.5F, -0.5F, 3e38F, -3e38F, 1e10F});
   parameters(node, 1, 10).with("axis", int64_t{0});
   EXPECT_THAT(node.run<uint8_t>(DType::kU8), ::testing::ElementsAre(10, 12, 12, 10, 255, 0, 255));
+}
+
+// Neither 24004 is a number of bf16's 8 bits, nor anything below zero one of f8e8m0fnu.
+TEST(Quantize, DividesIntegersInMoreThanTheScalesTypeHolds) {
+  OneNode by_bf16("", "QuantizeLinear", 24);
+  by_bf16.input<int32_t>(DType::kI32, {2}, {-6000, 6001}).input<uint16_t>(DType::kBF16, {}, {0x3e80});
+  EXPECT_THAT(by_bf16.with("output_dtype", int64_t{5}).run<int16_t>(DType::kI16),
+              ::testing::ElementsAre(-24000, 24004));
+  OneNode by_power("", "QuantizeLinear", 24);
+  by_power.input<int32_t>(DType::kI32, {2}, {-9, 7}).input<uint8_t>(DType::kF8E8M0FNU, {}, {126});
+  EXPECT_THAT(by_power.with("output_dtype", int64_t{5}).run<int16_t>(DType::kI16),
+              ::testing::ElementsAre(-18, 14));
 }
 
 TEST(Quantize, SaturatesFloatsUnlessToldNotTo) {
@@ -132,7 +147,8 @@ TEST(QLinear, FunctionsOfOneElementAreThoseOfFloats) {
     std::vector<double> expected;
     for (const uint8_t each : x) {
       const double v = (each - 120) * 0.05;
-      expected.push_back(sigmoid ? to_byte(256 / (1 + std::exp(-v)), 0) : to_byte((v < 0 ? 0.25 * v : v) / 0.06, 50));
+      expected.push_back(sigmoid ? to_byte(256 / (1 + std::exp(-v)), 0)
+                                 : to_byte((v < 0 ? 0.25 * v : v) / 0.06, 50));
     }
     expect_steps(node.run<uint8_t>(DType::kU8), expected);
   }
@@ -163,7 +179,10 @@ TEST(QLinear, GlobalAverageIsOfExactSums) {
 TEST(QLinear, AveragePoolCountsTheWindowWithoutItsPadding) {
   OneNode node(kMicrosoft, "QLinearAveragePool", 13);
   parameters(node.input<uint8_t>(DType::kU8, {1, 1, 4}, {10, 20, 40, 60}), 0.5F, 10);
-  parameters(node, 1, 5).with("auto_pad", "SAME_UPPER").with_list("kernel_shape", {3}).with_list("strides", {1});
+  parameters(node, 1, 5)
+      .with("auto_pad", "SAME_UPPER")
+      .with_list("kernel_shape", {3})
+      .with_list("strides", {1});
   // (x - 10) / 2 = 0, 5, 15, 25: means of 2, 3, 3 and 2; ties to even.
   EXPECT_THAT(node.run<uint8_t>(DType::kU8), ::testing::ElementsAre(7, 12, 20, 25));
 }
@@ -235,7 +254,9 @@ TEST(Products, ToFloatsAndOfDataThatAreQuantisedOnTheWay) {
   const Floats scales{0.1F, 0.2F, 0.3F}, bias{0, 1, 2};
   OneNode node(kMicrosoft, "MatMulIntegerToFloat", 13);
   node.input(DType::kU8, {2, 4}, a).input(DType::kI8, {4, 3}, b).input<float>(DType::kF32, {}, {0.1F});
-  node.input(DType::kF32, {3}, scales).input<uint8_t>(DType::kU8, {}, {128}).input<int8_t>(DType::kI8, {3}, {1, 1, 1});
+  node.input(DType::kF32, {3}, scales)
+      .input<uint8_t>(DType::kU8, {}, {128})
+      .input<int8_t>(DType::kI8, {3}, {1, 1, 1});
   expect_near(node.input(DType::kF32, {3}, bias).run<float>(DType::kF32), expected);
 
   // Data from -25.5 to 0 in steps of 0.1 are what they were before.
@@ -243,7 +264,8 @@ TEST(Products, ToFloatsAndOfDataThatAreQuantisedOnTheWay) {
   for (size_t k = 0; k < 6; ++k) x.push_back(-0.1F * static_cast<float>(k * 10));
   OneNode dynamic(kMicrosoft, "DynamicQuantizeMatMul", 13);
   dynamic.input(DType::kF32, {2, 4}, x).input(DType::kI8, {4, 3}, b).input(DType::kF32, {3}, scales);
-  const Floats y = dynamic.input<int8_t>(DType::kI8, {3}, {1, 1, 1}).input(DType::kF32, {3}, bias).run<float>(DType::kF32);
+  const Floats y =
+      dynamic.input<int8_t>(DType::kI8, {3}, {1, 1, 1}).input(DType::kF32, {3}, bias).run<float>(DType::kF32);
   for (size_t i = 0; i < 2; ++i) {
     for (size_t j = 0; j < 3; ++j) {
       double sum = static_cast<double>(bias[j]);
@@ -278,11 +300,13 @@ TEST(Products, OfFewBitsHaveAScaleAndAZeroPointABlock) {
       for (int i = 0; i < kRows * kBlocks; ++i) scales.push_back(0.1F + 0.01F * static_cast<float>(i));
       OneNode node(kMicrosoft, "MatMulNBits", 21);
       node.input(DType::kF32, {2, kDepth}, x);
-      node.input(DType::kU8, {kRows, kBlocks, kBlock * bits / 8}, packed(b, kRows, kDepth, kBlock * kBlocks, bits));
+      node.input(DType::kU8, {kRows, kBlocks, kBlock * bits / 8},
+                 packed(b, kRows, kDepth, kBlock * kBlocks, bits));
       node.input(DType::kF32, {kRows * kBlocks}, scales);
       const int64_t zero_bytes = (kBlocks * bits + 7) / 8;
       if (with_zero_points)
-        node.input(DType::kU8, {kRows * zero_bytes}, packed(zeros, kRows, kBlocks, zero_bytes * 8 / bits, bits));
+        node.input(DType::kU8, {kRows * zero_bytes},
+                   packed(zeros, kRows, kBlocks, zero_bytes * 8 / bits, bits));
       node.with("K", kDepth).with("N", kRows).with("bits", bits).with("block_size", kBlock);
       std::vector<double> expected;
       for (int64_t m = 0; m < 2; ++m) {
@@ -291,8 +315,8 @@ TEST(Products, OfFewBitsHaveAScaleAndAZeroPointABlock) {
           for (int64_t k = 0; k < kDepth; ++k) {
             const auto group = static_cast<size_t>(r * kBlocks + k / kBlock);
             const double zero = with_zero_points ? zeros[group] : 1 << (bits - 1);
-            sum += static_cast<double>(x[static_cast<size_t>(m * kDepth + k)]) * static_cast<double>(scales[group]) *
-                   (b[static_cast<size_t>(r * kDepth + k)] - zero);
+            sum += static_cast<double>(x[static_cast<size_t>(m * kDepth + k)]) *
+                   static_cast<double>(scales[group]) * (b[static_cast<size_t>(r * kDepth + k)] - zero);
           }
           expected.push_back(sum);
         }

@@ -79,6 +79,17 @@ TEST(SymbolicRotation, PositionsOfAnyLengthAreLookedUp) {
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(B, L, 32), f32]"));
 }
 
+TEST(SymbolicEinsum, ADiagonalNeedsAsManyRowsAsColumns) {
+  const Graph graph =
+      imported(open_input("x", "B N M") +
+                   node("Einsum", "x", "y", attribute("equation", "type: STRING s: '...ii->...i'")),
+               "y");
+  EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(B, N), f32]"));
+  ASSERT_EQ(graph.main.constraints.size(), 1U);
+  EXPECT_EQ(graph.main.constraints.front().left.str(), "N");
+  EXPECT_EQ(graph.main.constraints.front().right.str(), "M");
+}
+
 TEST(SymbolicReverse, EachSequenceIsTurnedAroundWithinItsLength) {
   const Graph graph =
       imported(open_input("x", "T B") + open_input("n", "B", 7) +
