@@ -76,8 +76,6 @@ std::vector<TensorType> common_types(NodeImport& n, const Function& a, const Fun
   std::vector<TensorType> types;
   for (size_t i = 0; i < a.outputs.size(); ++i) {
     const TensorType &x = a.outputs[i]->type, &y = b.outputs[i]->type;
-    if (x.dtype != y.dtype || x.rank() != y.rank())
-      n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in rank or element type");
     TensorType& type = types.emplace_back(TensorType{x.dtype, {}});
     for (size_t d = 0; d < x.shape.size(); ++d) {
       const bool common = x.shape[d] == y.shape[d] && is_seen_outside(x.shape[d], inside);
@@ -164,29 +162,79 @@ std::pair<ImportedBody, ImportedBody> import_branches(NodeImport& n) {
   return {*then_branch.body, *else_branch.body};
 }
 
-/// Both branches are functions of the program, which calls one of them.
-void convert_if_on_data(NodeImport& n) {
-  Value* condition = n.input(0);
-  const auto [then_body, else_body] = import_branches(n);
+void expect_equal_types(const NodeImport& n, const Function& a, const Function& b) {
+  if (!std::ranges::equal(a.outputs, b.outputs,
+                          [](const Value* x, const Value* y) { return x->type.dtype == y->type.dtype; }))
+    n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in element type");
+}
+
+bool have_equal_ranks(const Function& a, const Function& b) {
+  return std::ranges::equal(a.outputs, b.outputs,
+                            [](const Value* x, const Value* y) { return x->type.rank() == y->type.rank(); });
+}
+
+/// Whether all results that the model declares have the ranks of the branch's.
+bool fits_declared_ranks(const NodeImport& n, const Function& branch) {
+  if (branch.outputs.size() != n.output_count()) return false;
+  for (size_t i = 0; i < n.output_count(); ++i) {
+    const std::optional<int> declared = n.declared_rank(i);
+    if (declared && *declared != branch.outputs[i]->type.rank()) return false;
+  }
+  return true;
+}
+
+/// Of branches whose results differ in rank, whether the first is the one that runs.
+bool assume_first(NodeImport& n, const Function& then_branch, const Function& else_branch) {
+  const bool likely = fits_declared_ranks(n, then_branch) || !fits_declared_ranks(n, else_branch);
+  const bool first = n.assume(likely);
+  n.warn(fmt::format(
+      "node {} (If) has branches whose results differ in rank: its {} is taken to be the one that runs, and "
+      "data that ask for the other end the run with an error",
+      n.name(), first ? "then_branch" : "else_branch"));
+  return first;
+}
+
+constexpr const char* kOtherRank =
+    "its results have another rank than those of the other branch, which the program is made for";
+
+/// Both branches are functions of the program, which calls one of them. `known`: the condition, where it
+/// follows from sizes.
+void convert_if_on_data(NodeImport& n, const std::optional<Dim>& known) {
+  auto [then_body, else_body] = import_branches(n);
   const auto &first = then_body.outputs, &second = else_body.outputs;
   if (first.size() != second.size() || first.size() < n.output_count())
     n.fail("its branches have {} and {} outputs, not {}", first.size(), second.size(), n.output_count());
   if (first != second)
     n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in how many tensors they are");
+  expect_equal_types(n, *then_body.function, *else_body.function);
+  if (!have_equal_ranks(*then_body.function, *else_body.function)) {
+    const bool runs_first = assume_first(n, *then_body.function, *else_body.function);
+    if (known) {
+      n.drop_body(then_body);
+      n.function().constraints.push_back({*known, runs_first ? 1 : 0, n.name()});
+      return n.inline_branch(n.graph(runs_first ? "then_branch" : "else_branch"));
+    }
+    ImportedBody& other = runs_first ? else_body : then_body;
+    other = impossible_branch(n, runs_first ? then_body : else_body,
+                              fmt::format("node {} (If) takes its {}: {}", n.name(),
+                                          runs_first ? "else_branch" : "then_branch", kOtherRank));
+  }
   auto attrs = std::make_shared<IfAttrs>();
   const std::vector<TensorType> types = common_types(n, *then_body.function, *else_body.function, *attrs);
   attrs->then_inputs = static_cast<int64_t>(then_body.captured.size());
-  std::vector<Value*> inputs{condition};
+  std::vector<Value*> inputs{n.input(0)};
   inputs.insert(inputs.end(), then_body.captured.begin(), then_body.captured.end());
   inputs.insert(inputs.end(), else_body.captured.begin(), else_body.captured.end());
   const Node* node = n.add_control(op::if_else, attrs, std::move(inputs), types, {then_body, else_body});
-  set_results(n, first, node->results);
+  set_results(n, then_body.outputs, node->results);
 }
 
 void convert_if(NodeImport& n) {
-  auto condition = n.contents(0);
-  if (!condition || condition->dims.size() != 1 || !condition->dims[0].is_constant()) return convert_if_on_data(n);
-  n.inline_branch(n.graph(condition->dims[0].value() != 0 ? "then_branch" : "else_branch"));
+  const std::optional<Contents> condition = n.contents(0);
+  if (!condition || condition->dims.size() != 1) return convert_if_on_data(n, std::nullopt);
+  const Dim& known = condition->dims[0];
+  if (!known.is_constant()) return convert_if_on_data(n, known);
+  n.inline_branch(n.graph(known.value() != 0 ? "then_branch" : "else_branch"));
 }
 
 }  // namespace

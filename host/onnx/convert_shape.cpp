@@ -73,11 +73,23 @@ std::vector<int64_t> read_axes(NodeImport& n) {
   return n.has(1) ? n.integers(1, "axes") : n.integer_list("axes");
 }
 
-/// Of axes that nobody names those of 1 are squeezed: how many are left must not depend on an open dimension, so that
-/// one may be anything but 1.
-void require_other_than_1(NodeImport& n, const Dim& d) {
-  if (d.is_constant() || certainly_at_most(2, d)) return;
-  n.function().constraints.push_back({min(1, (d - 1) * (d - 1)), 1, n.name()});
+/// Of axes that nobody names those of 1 are squeezed: how many are left must not depend on an open dimension,
+/// so that one is 1 always or never. `kept`: how many should be left, where the model says so.
+bool is_taken_to_be_1(NodeImport& n, const Shape& shape, size_t axis, std::optional<int> kept) {
+  const Dim& d = shape[axis];
+  if (d.is_constant()) return d == Dim(1);
+  if (certainly_at_most(2, d)) return false;
+  const auto other_than_1 =
+      std::ranges::count_if(shape, [](const Dim& each) { return provably_different(each, 1); });
+  const bool one = n.assume(kept && *kept == other_than_1);
+  if (one) {
+    n.warn(fmt::format("node {} ({}) drops axis {} of {}: {} is taken to be 1", n.name(), n.op_type(), axis,
+                       n.type(0).str(), d.str()));
+    n.function().constraints.push_back({d, 1, n.name()});
+  } else {
+    n.function().constraints.push_back({min(1, (d - 1) * (d - 1)), 1, n.name()});
+  }
+  return one;
 }
 
 void convert_squeeze(NodeImport& n) {
@@ -94,9 +106,8 @@ void convert_squeeze(NodeImport& n) {
   }
   bool all = axes.empty() && !n.has(1) && !n.has_attribute("axes");
   for (size_t i = 0; i < in.size(); ++i) {
-    if (all) require_other_than_1(n, in[i]);
-    bool squeezed =
-        all ? in[i] == Dim(1) : std::count(axes.begin(), axes.end(), static_cast<int64_t>(i)) != 0;
+    const bool squeezed = all ? is_taken_to_be_1(n, in, i, n.declared_rank(0))
+                              : std::count(axes.begin(), axes.end(), static_cast<int64_t>(i)) != 0;
     if (!squeezed) out.push_back(in[i]);
   }
   set_reshaped(n, out);

@@ -123,9 +123,11 @@ void convert_dft(NodeImport& n) {
   n.set(0, with_axis_before_parts(transformed(with_axis_before_parts(x, axis), t), axis));
 }
 
-/// Transforms of pieces of the signal (B, length, parts) that begin frame_step elements apart.
+/// Transforms of pieces of the signal (B, length, parts) that begin frame_step elements apart. A signal (B,
+/// length) is real: not of the definition, but exporters write it, and ONNX Runtime takes it.
 void convert_stft(NodeImport& n) {
-  const Term x = Term::input(n, 0);
+  Term x = Term::input(n, 0);
+  if (x.rank() == 2) x = x.unsqueezed(-1);
   if (x.rank() != 3) n.fail("its signal {} should have 3 dimensions", n.type(0).str());
   const Dim step = one_size(n, 1, "frame_step");
   if (step.is_constant() && step.value() < 1) n.fail("its frame_step is {}", step.value());

@@ -90,19 +90,66 @@ std::string better_sizes(const ModelPtr& model, const std::filesystem::path& dir
   }
 }
 
+/// What an import tells while it runs, kept until it is known to be the one that counts.
+class HeardLater {
+ public:
+  /// `options` with listeners that keep what they hear.
+  ImportOptions listening(const ImportOptions& options) {
+    ImportOptions later = options;
+    if (options.warn)
+      later.warn = [this, tell = options.warn](const std::string& text) {
+        told_.push_back([=] { tell(text); });
+      };
+    if (options.on_node)
+      later.on_node = [this, tell = options.on_node](const std::string& name, const std::string& op) {
+        told_.push_back([=] { tell(name, op); });
+      };
+    return later;
+  }
+  void tell() const {
+    for (const auto& each : told_) each();
+  }
+
+ private:
+  std::vector<std::function<void()>> told_;
+};
+
 /// `load` gives the model anew: an import takes its weights.
+Attempt attempt_import(const std::function<ModelPtr()>& load, const std::string& name,
+                       const std::filesystem::path& directory, const ImportOptions& options,
+                       std::vector<bool> answers) {
+  const auto heard = std::make_shared<HeardLater>();
+  const ImportOptions listening = heard->listening(options);
+  Importer importer(load(), directory, listening, Assumptions(std::move(answers)));
+  Attempt attempt;
+  try {
+    attempt.graph = importer.import();
+    attempt.contradictions = importer.contradicted_outputs() + broken_constraints(attempt.graph->main);
+    attempt.conclude = [heard] { heard->tell(); };
+  } catch (const UnsupportedModel& error) {
+    attempt.conclude = [=, features = error.features(), what = std::string(error.what())] {
+      heard->tell();
+      throw UnsupportedModel(features, fmt::format("{}: {}", name, what));
+    };
+  } catch (const Error& error) {
+    attempt.conclude = [=, &options, given = importer.given_sizes(), kind = error.kind(),
+                        what = std::string(error.what())] {
+      heard->tell();
+      const std::string advice = better_sizes(load(), directory, options, given);
+      throw Error(kind, fmt::format("{}: {}{}{}", name, advice, advice.empty() ? "" : "\n", what));
+    };
+  }
+  attempt.answers = importer.assumptions().answers();
+  return attempt;
+}
+
 Graph import_model(const std::function<ModelPtr()>& load, const std::string& name,
                    const std::filesystem::path& directory, const ImportOptions& options) {
-  Importer importer(load(), directory, options);
-  try {
-    return importer.import();
-  } catch (const UnsupportedModel& error) {
-    throw UnsupportedModel(error.features(), fmt::format("{}: {}", name, error.what()));
-  } catch (const Error& error) {
-    const std::string advice = better_sizes(load(), directory, options, importer.given_sizes());
-    throw Error(error.kind(),
-                fmt::format("{}: {}{}{}", name, advice, advice.empty() ? "" : "\n", error.what()));
-  }
+  Attempt best = best_attempt([&](std::vector<bool> answers) {
+    return attempt_import(load, name, directory, options, std::move(answers));
+  });
+  best.conclude();
+  return std::move(*best.graph);
 }
 
 }  // namespace
@@ -119,11 +166,12 @@ Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& bas
 }
 
 Importer::Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::path directory,
-                   const ImportOptions& options)
+                   const ImportOptions& options, Assumptions assumptions)
     : model_(model),
       options_(options),
       bodies_(std::make_shared<FunctionBodies>(model)),
       tensors_(bodies_, std::move(directory), options.reads),
+      assumptions_(std::move(assumptions)),
       constant_budget_(options.constant_budget) {}
 
 Graph Importer::import() {
@@ -253,7 +301,7 @@ void Importer::add_initializer(const std::string& name, bool may_stay_open,
 
 // --- outputs
 
-void Importer::check_declared(const onnx::ValueInfoProto& output, const Value& value) const {
+void Importer::check_declared(const onnx::ValueInfoProto& output, const Value& value) {
   if (!output.type().has_tensor_type()) return;
   const TensorType& type = value.type;
   const auto& declared = output.type().tensor_type();
@@ -261,6 +309,7 @@ void Importer::check_declared(const onnx::ValueInfoProto& output, const Value& v
     user_error("output '{}' is declared with another dtype than the {} that the model computes",
                output.name(), name_of(type.dtype));
   }
+  if (declared.has_shape() && declared.shape().dim_size() != type.rank()) ++contradicted_outputs_;
   // What the user fixed, the model could not know.
   const bool fixed = !given_sizes_.empty() || !options_.shapes.empty();
   if (!options_.warn || !declared.has_shape() || fixed || may_be(declared.shape(), type.shape)) return;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "host/graph/graph.h"
+#include "host/onnx/assumptions.h"
 #include "host/onnx/contents.h"
 #include "host/onnx/data_dims.h"
 #include "host/onnx/declared_ranks.h"
@@ -86,8 +87,13 @@ std::string node_name(const onnx::NodeProto& node);
 class Importer {
  public:
   /// The model's large weights are taken out of it: it is no good for another import.
-  Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::path directory, const ImportOptions& options);
+  Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::path directory,
+           const ImportOptions& options, Assumptions assumptions = {});
   Graph import();
+
+  Assumptions& assumptions() { return assumptions_; }
+  /// How many outputs have another rank than the model declares.
+  size_t contradicted_outputs() const { return contradicted_outputs_; }
 
   int64_t opset() const { return opset_; }
   /// The sizes of symbolic dimensions that the options give, by symbol; known once the inputs are.
@@ -202,7 +208,7 @@ class Importer {
   /// `declared`: what the model says of it; null where that is said of a sequence.
   void add_output(Binding& binding, const std::string& name, const onnx::ValueInfoProto* declared);
   /// Warns of a declared shape that cannot be the value's; a user error for another dtype.
-  void check_declared(const onnx::ValueInfoProto& output, const Value& value) const;
+  void check_declared(const onnx::ValueInfoProto& output, const Value& value);
 
   std::shared_ptr<onnx::ModelProto> model_;
   const ImportOptions& options_;
@@ -221,6 +227,8 @@ class Importer {
   std::set<std::string> taken_symbols_;           ///< all symbols of inputs
   std::map<std::string, GivenSize> given_sizes_;  ///< by symbol: of the shapes and sizes that the user gave
   std::map<std::string, int> node_names_;
+  Assumptions assumptions_;
+  size_t contradicted_outputs_ = 0;
   UnsupportedReport unsupported_;
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
   bool met_unsupported_op_ = false;                        ///< they are listed when all are known

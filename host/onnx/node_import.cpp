@@ -411,6 +411,10 @@ Dim NodeImport::new_symbol(const std::string& wanted) {
   return Dim::symbol(importer_.new_symbol(wanted));
 }
 
+bool NodeImport::assume(bool likely) {
+  return importer_.assumptions().answer(likely);
+}
+
 void NodeImport::warn(const std::string& text) const {
   importer_.warn(text);
 }

@@ -153,6 +153,8 @@ class NodeImport {
   Dim new_symbol(const std::string& wanted);
   /// Tells whoever imports the model.
   void warn(const std::string& text) const;
+  /// Whether to take for granted what decides on a rank and only the running model knows (Assumptions).
+  bool assume(bool likely);
   /// Looks for what is not supported in a branch that is not converted.
   void probe_branch(const onnx::GraphProto& branch);
   /// Appends an op to the function. Small results of constants are evaluated at once.
