@@ -281,11 +281,53 @@ void Dim::visit_postfix(
   }
 }
 
+namespace {
+
+/// What cancels all but the constant of an operand.
+Terms opposite(const Dim& operand) {
+  Terms terms;
+  for (const DimTerm& term : DimNode::terms_of(operand)) {
+    if (!term.factors.empty()) terms.push_back({checked_mul(term.coefficient, -1), term.factors});
+  }
+  return terms;
+}
+
+/// Whether each of the parts is one of the terms, or a part of it with the same sign.
+bool contains(const Terms& terms, const Terms& parts) {
+  return std::ranges::all_of(parts, [&](const DimTerm& part) {
+    return std::ranges::any_of(terms, [&](const DimTerm& term) {
+      const bool as_much =
+          part.coefficient > 0 ? term.coefficient >= part.coefficient : term.coefficient <= part.coefficient;
+      return as_much && compare_factors(term.factors, part.factors) == 0;
+    });
+  });
+}
+
+/// max(c - N, 0) + N is max(c, N), and so with min: what is added goes into the function where it leaves a
+/// constant of an operand.
+Dim with_sum_inside(const Dim& sum) {
+  const Terms& terms = DimNode::terms_of(sum);
+  for (const DimTerm& term : terms) {
+    if (terms.size() == 1 || term.coefficient != 1 || term.factors.size() != 1) continue;
+    const DimAtom& atom = *term.factors[0];
+    if (atom.kind != AtomKind::kMax && atom.kind != AtomKind::kMin) continue;
+    for (const Dim& operand : {atom.a, atom.b}) {
+      Terms added = opposite(operand);
+      if (added.empty() || !contains(terms, added)) continue;
+      const Dim inside = DimNode::wrap(std::move(added)), a = atom.a + inside, b = atom.b + inside;
+      return (sum - DimNode::wrap({term}) - inside) + (atom.kind == AtomKind::kMax ? max(a, b) : min(a, b));
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
 Dim operator+(const Dim& a, const Dim& b) {
   if (auto x = a.constant(), y = b.constant(); x && y) return checked_add(*x, *y);
   Terms terms = a.node_->terms;
   terms.insert(terms.end(), b.node_->terms.begin(), b.node_->terms.end());
-  return DimNode::make(std::move(terms));
+  return with_sum_inside(DimNode::make(std::move(terms)));
 }
 
 Dim operator-(const Dim& a, const Dim& b) {

@@ -88,9 +88,7 @@ DimBounds product_bounds(const Factors& factors) {
   return product;
 }
 
-}  // namespace
-
-DimBounds bounds_of(const Dim& dim) {
+DimBounds bounds_of_terms(const Dim& dim) {
   DimBounds sum{int64_t{0}, int64_t{0}};
   for (const DimTerm& term : DimNode::terms_of(dim)) {
     DimBounds product = product_bounds(term.factors);
@@ -99,6 +97,49 @@ DimBounds bounds_of(const Dim& dim) {
     sum.high = add(sum.high, mul(product.high, term.coefficient));
   }
   return sum;
+}
+
+Bound related_low(const Dim& dim, int& steps);
+
+// Lower bounds of the dimension with other things, at most as large, in the place of coefficient * atom; the
+// best of them.
+Bound low_without(const Dim& dim, int64_t coefficient, const DimAtom& atom, int& steps) {
+  const Dim rest = dim - DimNode::wrap({DimTerm{coefficient, {std::make_shared<DimAtom>(atom)}}});
+  if (atom.kind == AtomKind::kFloorDiv) {
+    // x - d + 1 <= d * floordiv(x, d) <= x.
+    const auto divisor = atom.b.constant();
+    if (!divisor || *divisor <= 0 || coefficient % *divisor != 0) return std::nullopt;
+    const int64_t times = coefficient / *divisor;
+    return related_low(rest + (times > 0 ? atom.a - *divisor + 1 : atom.a) * times, steps);
+  }
+  if (atom.kind != AtomKind::kMax && atom.kind != AtomKind::kMin) return std::nullopt;
+  const Bound with_a = related_low(rest + atom.a * coefficient, steps);
+  const Bound with_b = related_low(rest + atom.b * coefficient, steps);
+  if ((atom.kind == AtomKind::kMax) == (coefficient > 0)) return tighter(with_a, with_b, true);
+  if (!with_a || !with_b) return std::nullopt;
+  return std::min(*with_a, *with_b);
+}
+
+// Terms that depend on each other may sum to more than the sum of their bounds: 4 * floordiv(N + 3, 4) - N >=
+// 0. Only looked for where the bounds themselves do not show that the dimension is not negative, and in so
+// many steps.
+Bound related_low(const Dim& dim, int& steps) {
+  Bound low = bounds_of_terms(dim).low;
+  for (const DimTerm& term : DimNode::terms_of(dim)) {
+    if ((low && *low >= 0) || --steps < 0) break;
+    if (term.factors.size() == 1)
+      low = tighter(low, low_without(dim, term.coefficient, *term.factors[0], steps), true);
+  }
+  return low;
+}
+
+}  // namespace
+
+DimBounds bounds_of(const Dim& dim) {
+  DimBounds bounds = bounds_of_terms(dim);
+  int steps = 16;  // each replaces a function by its operands, in up to two ways
+  if (DimNode::terms_of(dim).size() > 1) bounds.low = related_low(dim, steps);
+  return bounds;
 }
 
 }  // namespace gantry

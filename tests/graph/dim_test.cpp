@@ -118,6 +118,23 @@ TEST(Dim, LowerBoundsHoldForSymbolsFromZero) {
   EXPECT_EQ(max(N - 5, 2).lower_bound(), 2);
 }
 
+TEST(Dim, LowerBoundsSeeWhatTermsHaveInCommon) {
+  const Dim blocks = ceildiv(N, 4);
+  EXPECT_EQ((blocks * 4 - N).lower_bound(), 0);
+  EXPECT_EQ((N - floordiv(N, 4) * 4).lower_bound(), 0);
+  EXPECT_EQ((max(N, 9) - N).lower_bound(), 0);
+  EXPECT_EQ((N - min(N, T)).lower_bound(), 0);
+  EXPECT_EQ((floordiv(max(N, 9) + 3, 4) * 4 - max(N, 9) + 2).lower_bound(), 2);
+  EXPECT_EQ(max(N - blocks * 4 - 1, 0), Dim(0));
+}
+
+TEST(Dim, WhatIsAddedToAnExtremumGoesInsideWhereItCancelsAnOperand) {
+  EXPECT_EQ((max(Dim(256) - N, 0) + N).str(), "max(256, N)");
+  EXPECT_EQ(max(Dim(256) - N, 0) + (N * 2 + T + 1), max(N, 256) + N + T + 1);
+  EXPECT_EQ(max(N, 256) - N, max(Dim(256) - N, 0));
+  EXPECT_EQ(min(Dim(8) - N, T) + N, min(8, N + T));
+}
+
 TEST(Dim, DivisionRoundsTowardsMinusInfinity) {
   EXPECT_EQ(floordiv(Dim(-7), Dim(2)).value(), -4);
   EXPECT_EQ(mod(Dim(-7), Dim(2)).value(), 1);
