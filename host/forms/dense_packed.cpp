@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "host/forms/dense_case.h"
+#include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/targets/cpu/dense_model.h"
 #include "host/targets/cpu/dense_work.h"
@@ -23,25 +24,26 @@ constexpr Knob kKnobs[] = {
 };
 
 std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
-  const auto [attrs, data] = dense_case(question);
+  const DenseCase dense = dense_case(question);
   const MachineModel& machine = context.target.machine;
-  const bool half = cpu::prefers_half_dense(data, attrs.units, machine);
-  const DenseWork work = cpu::dense_work(data, attrs.units, machine, half);
+  const int64_t units = dense.attrs.units;
+  const bool half = cpu::prefers_half_dense(dense.data, units, machine);
+  const DenseWork work = cpu::dense_work(dense.data, units, machine, half);
   const DenseTile tile = choose_dense_tile(work, machine);
+  const ProductType& type = product_type(half ? "f16" : "f32");
   Decision decision{"packed", {}};
-  decision.set("block",
-               fitting_block(context, tile.tile.channel_block(), attrs.units, dense_case(question).depth()));
-  decision.set("half", half ? 1 : 0);
-  return {{.decision = decision, .cycles = predicted_dense_cycles(work, tile, machine),
-           .error = half ? kHalfError : 0}};
+  decision.set("block", fitting_block(context, tile.tile.channel_block(), units, dense.depth()));
+  set_product(decision, type);
+  return {{.decision = decision,
+           .cycles = predicted_dense_cycles(work, tile, machine),
+           .error = error_of(type, dense.depth())}};
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
   attrs->weight_block = given.decision.knob("block");
   Value* packed = packer.dense(given.question.weight, *attrs);
-  if (given.decision.knob("half") != 0) packed = packer.rounded_to_half(packed);
-  return {.attrs = attrs, .weights = {packed}};
+  return {.attrs = attrs, .weights = {product_weight(given.decision, packed, packer)}};
 }
 
 }  // namespace
