@@ -70,6 +70,27 @@ TEST(DenseForms, OfGpusAreTiledProducts) {
   EXPECT_EQ(chosen({DType::kF32, {8, 64}}, 32, find_target("cuda:sm_80")), (Decision{"gemm", {}}));
 }
 
+// One form for both ops, which have the precision's operands.
+TEST(DenseForms, OfGpusAreAsExactAsThePrecision) {
+  DenseAttrs units;
+  units.units = 32;
+  const LoneNode dense(nn::dense, units, {DType::kF32, {8, 64}}, {DType::kF32, {64, 32}});
+  MatmulAttrs transposed;
+  transposed.transpose_a = true;
+  const LoneNode matmul(op::matmul, transposed, {DType::kF32, {64, 8}}, {DType::kF32, {64, 32}});
+  const auto error = [](const auto& node, Precision precision) {
+    const auto forms = forms::make_forms(with_precision(find_target("cuda:sm_80"), precision));
+    const auto candidates = forms->candidates(node.question());
+    EXPECT_EQ(candidates.size(), 1u);
+    return candidates.empty() ? -1 : candidates[0].error;
+  };
+  for (const auto& [precision, expected] : {std::pair(Precision::kFp32, 0.0), {Precision::kTf32, 0x1p-11},
+                                            {Precision::kFp16, 0x1p-11}, {Precision::kBf16, 0x1p-8}}) {
+    EXPECT_EQ(error(dense, precision), expected) << name_of(precision);
+    EXPECT_EQ(error(matmul, precision), expected) << name_of(precision);
+  }
+}
+
 TEST(DenseForms, DecisionsThatDoNotFitSayWhy) {
   DenseAttrs attrs;
   attrs.units = 64;
