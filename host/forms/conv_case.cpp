@@ -67,8 +67,8 @@ KnownConv& known_of(const FormQuestion& question) {
 const std::optional<DilationPhases>& phases_of(const FormQuestion& question) {
   std::optional<std::optional<DilationPhases>>& known = known_of(question).phases;
   if (!known)
-    known = dilation_phases(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type,
-                            question.node.result()->type);
+    known.emplace(dilation_phases(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type,
+                                  question.node.result()->type));
   return *known;
 }
 
