@@ -52,12 +52,31 @@ ConvCase whole_case(const FormQuestion& question, int64_t merged) {
   return conv;
 }
 
-std::optional<ConvCase> phases_case(const FormQuestion& question, int64_t merged) {
-  auto phases = dilation_phases(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type,
-                                question.node.result()->type);
-  if (!phases) return std::nullopt;
-  ConvCase conv = case_of(question, phases->attrs, phases->data, phases->result, merged);
-  conv.phases = std::move(phases);
+/// What a question keeps of a convolution, made by who asks for it first.
+struct KnownConv {
+  std::optional<std::optional<DilationPhases>> phases;
+  std::optional<std::vector<ConvCase>> cases;
+};
+
+KnownConv& known_of(const FormQuestion& question) {
+  auto* known = std::any_cast<KnownConv>(&question.found);
+  return known != nullptr ? *known : question.found.emplace<KnownConv>();
+}
+
+/// None of a convolution that has none.
+const std::optional<DilationPhases>& phases_of(const FormQuestion& question) {
+  std::optional<std::optional<DilationPhases>>& known = known_of(question).phases;
+  if (!known)
+    known.emplace(dilation_phases(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type,
+                                  question.node.result()->type));
+  return *known;
+}
+
+/// Of a convolution that has phases.
+ConvCase phases_case(const FormQuestion& question, int64_t merged) {
+  const DilationPhases& phases = phases_of(question).value();
+  ConvCase conv = case_of(question, phases.attrs, phases.data, phases.result, merged);
+  conv.phases = phases;
   return conv;
 }
 
@@ -104,24 +123,24 @@ bool is_product_conv(const FormQuestion& question, const FormContext& context) {
          !is_depthwise(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type);
 }
 
-std::vector<ConvCase> conv_cases(const FormQuestion& question, const FormContext& context) {
-  if (const auto* known = std::any_cast<std::vector<ConvCase>>(&question.found)) return *known;
+const std::vector<ConvCase>& conv_cases(const FormQuestion& question, const FormContext& context) {
+  std::optional<std::vector<ConvCase>>& known = known_of(question).cases;
+  if (known) return *known;
   std::vector<ConvCase> cases{whole_case(question, 1)};
   if (const int64_t merged = wanted_groups(cases[0], context); merged > 1) cases[0] = whole_case(question, merged);
-  if (auto phases = question.may_split ? phases_case(question, 1) : std::nullopt) {
-    const std::string no = unwanted_phases(question, *phases, context);
-    if (const int64_t merged = wanted_groups(*phases, context); merged > 1) phases = phases_case(question, merged);
-    phases->no = no;
-    cases.push_back(*std::move(phases));
+  if (question.may_split && phases_of(question)) {
+    ConvCase phases = phases_case(question, 1);
+    phases.no = unwanted_phases(question, phases, context);
+    merge_groups(phases.attrs, wanted_groups(phases, context));
+    cases.push_back(std::move(phases));
   }
-  question.found = cases;
-  return cases;
+  return known.emplace(std::move(cases));
 }
 
 ConvCase decided_case(const FormCase& given) {
   const int64_t merged = given.decision.knob("merged_groups", 1);
   if (given.decision.knob("phases") == 0) return whole_case(given.question, merged);
-  return phases_case(given.question, merged).value();
+  return phases_case(given.question, merged);
 }
 
 std::vector<Bid> bids_of_cases(const FormQuestion& question, const FormContext& context,
@@ -153,7 +172,7 @@ Misfit unfit_case(const FormCase& given) {
   if (merged > 1 && (!is_constant(given.question) || given.question.weight->type.dtype != DType::kF32))
     return "merged_groups is for constant weights in f32";
   if (given.decision.knob("phases") == 0) return std::nullopt;
-  if (!is_constant(given.question) || !phases_case(given.question, 1))
+  if (!is_constant(given.question) || !phases_of(given.question))
     return "phases is for constant weights and images of known size, dilated alike along both axes";
   return std::nullopt;
 }
@@ -179,7 +198,7 @@ Value* merged_weight(const FormCase& given, WeightPacker& packer) {
 FormedNode formed_conv(const FormCase& given, std::shared_ptr<ConvAttrs> attrs, Value* packed) {
   return {.attrs = attrs,
           .weights = {packed},
-          .phases = given.decision.knob("phases") != 0 ? decided_case(given).phases : std::nullopt};
+          .phases = given.decision.knob("phases") != 0 ? phases_of(given.question) : std::nullopt};
 }
 
 int64_t depth_of(const ConvCase& conv) {

@@ -26,8 +26,8 @@ bool is_packable_conv(const FormQuestion& question, const FormContext& context);
 /// The same of one that is not depthwise.
 bool is_product_conv(const FormQuestion& question, const FormContext& context);
 
-/// The convolution as it is, then as that of its phases where it has any.
-std::vector<ConvCase> conv_cases(const FormQuestion& question, const FormContext& context);
+/// The convolution as it is, then as that of its phases where it has any. The question keeps them.
+const std::vector<ConvCase>& conv_cases(const FormQuestion& question, const FormContext& context);
 /// As the decision has it; groups as it merges them.
 ConvCase decided_case(const FormCase& given);
 

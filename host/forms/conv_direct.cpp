@@ -1,5 +1,6 @@
 // nn.conv, every window by itself, with weights in blocks of outputs (host/targets/cpu/rule_product.cpp).
 #include "host/forms/conv_case.h"
+#include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/targets/cpu/conv_model.h"
 
@@ -31,8 +32,7 @@ Misfit misfit(const FormCase& given) {
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = formed_attrs(given, ConvAlgorithm::kDirect);
   Value* packed = packer.conv(merged_weight(given, packer), *attrs);
-  if (given.decision.knob("half") != 0) packed = packer.rounded_to_half(packed);
-  return formed_conv(given, attrs, packed);
+  return formed_conv(given, attrs, product_weight(given.decision, packed, packer));
 }
 
 }  // namespace
@@ -42,13 +42,14 @@ Bid direct_bid(const ConvCase& conv, const FormContext& context) {
   ConvAttrs attrs = conv.attrs;
   attrs.algorithm = ConvAlgorithm::kDirect;
   const bool half = cpu::prefers_half(attrs, conv.data, conv.result, machine);
+  const ProductType& type = product_type(half ? "f16" : "f32");
   const int64_t block =
       choose_product_tile(cpu::direct_work(attrs, conv.data, conv.result, half), machine).channel_block();
   Bid bid{.decision = {"direct", {}},
           .cycles = cpu::predicted_direct_cycles(attrs, conv.data, conv.result, machine),
-          .error = half ? kHalfError : 0};
+          .error = error_of(type, depth_of(conv))};
   bid.decision.set("block", fitting_block(context, block, attrs.channels / attrs.groups, depth_of(conv)));
-  bid.decision.set("half", half ? 1 : 0);
+  set_product(bid.decision, type);
   return bid;
 }
 

@@ -1,6 +1,7 @@
 // nn.conv as a matrix product over the unrolled windows (host/ops/conv_gemm.cpp): GPUs' form; on CPUs for who asks for it.
 #include "host/forms/conv_case.h"
 #include "host/forms/gemm_knobs.h"
+#include "host/forms/product.h"
 #include "host/targets/common/gpu_costs.h"
 
 namespace gantry::forms {
@@ -12,7 +13,9 @@ std::vector<Bid> gemm_bids(const ConvCase& conv, const FormContext& context) {
   if (!context.target.for_gpu()) return {};
   const double seconds =
       gpu_costs(context.target).convolution(conv.attrs, conv.data, conv.result, ConvAlgorithm::kGemm, context.target.gpu);
-  return {{.decision = {"gemm", {}}, .ms = 1e3 * seconds}};
+  return {{.decision = {"gemm", {}},
+           .ms = 1e3 * seconds,
+           .error = error_of(gpu_product(context.target.precision), depth_of(conv))}};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "host/codegen/cpu_features.h"
 #include "host/forms/conv_case.h"
 #include "host/forms/exact_weights.h"
+#include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/ops/tiles.h"
 #include "host/targets/cpu/tile_costs.h"
@@ -24,7 +25,7 @@ std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
     attrs.tile_parts = some;
     Bid bid{.decision = {"tiles", {{"parts", some}}},
             .cycles = cpu::predicted_tile_cycles(attrs, conv.data, conv.result, context.target.machine),
-            .error = parts_error(attrs.tile_unit, some),
+            .error = error_of(tile_unit_product(attrs.tile_unit, some), depth_of(conv)),
             .promise = cpu::other_slack(attrs.tile_unit),
             .on_tiles = true,
             .claim = cpu::asks_for_parts(context.target) ? 1 : 0};

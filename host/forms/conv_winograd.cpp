@@ -7,6 +7,7 @@
 
 #include "host/codegen/cpu_features.h"
 #include "host/forms/conv_case.h"
+#include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/targets/cpu/conv_model.h"
 #include "host/targets/cpu/tile_costs.h"
@@ -56,8 +57,14 @@ constexpr Knob kKnobs[] = {
 };
 
 /// Over 512 channels of uniformly distributed data (host/ops/conv.h).
-double error_of(ConvAlgorithm algorithm) {
+double algorithm_error(ConvAlgorithm algorithm) {
   return algorithm == ConvAlgorithm::kWinograd2 ? 3e-7 : algorithm == ConvAlgorithm::kWinograd4 ? 1.4e-6 : 8e-6;
+}
+
+/// Terms of a sum between the transformations: a plane of a window is one of them.
+int64_t product_depth(const ConvCase& conv) {
+  constexpr int64_t kWindow = 9;
+  return depth_of(conv) / kWindow;
 }
 
 std::string_view unfit_window(const ConvCase& conv) {
@@ -92,10 +99,11 @@ bool fits_tile_unit(const ConvCase& conv, ConvAlgorithm algorithm, const FormCon
 Bid tile_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& context) {
   ConvAttrs attrs = conv.attrs;
   attrs.tile_unit = *tile_unit(context.target);
+  const int64_t depth = product_depth(conv);
   return {.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {{"parts", kTileParts}}},
           .cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, context.target.machine, algorithm,
                                                    kTileParts),
-          .error = error_of(algorithm) + parts_error(attrs.tile_unit, kTileParts),
+          .error = algorithm_error(algorithm) + error_of(tile_unit_product(attrs.tile_unit, kTileParts), depth),
           .no = context.small_weights ? "its weights are larger than the model's" : "",
           .promise = cpu::other_slack(attrs.tile_unit),
           .on_tiles = true};
@@ -103,7 +111,7 @@ Bid tile_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& c
 
 Bid gpu_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& context) {
   Bid bid{.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {}},
-          .error = error_of(algorithm),
+          .error = algorithm_error(algorithm),
           .promise = kGpuPromise};
   const bool known = std::ranges::all_of(conv.result.shape, [](const Dim& dim) { return dim.is_constant(); });
   if (context.small_weights) {
@@ -158,8 +166,7 @@ template <ConvAlgorithm kAlgorithm>
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = formed_attrs(given, kAlgorithm);
   Value* packed = packer.winograd(merged_weight(given, packer), *attrs);
-  if (given.decision.knob("half") != 0) packed = packer.rounded_to_half(packed);
-  return formed_conv(given, attrs, packed);
+  return formed_conv(given, attrs, product_weight(given.decision, packed, packer));
 }
 
 template <ConvAlgorithm kAlgorithm>
@@ -178,7 +185,7 @@ constexpr Form form_of(std::string_view name) {
 
 Bid winograd_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& context) {
   Bid bid{.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {}},
-          .error = error_of(algorithm),
+          .error = algorithm_error(algorithm),
           .no = std::string(unwanted(conv, algorithm, context)),
           .promise = kPromise};
   if (!unfit_window(conv).empty() || conv.data.dtype != DType::kF32) return bid;
@@ -188,8 +195,9 @@ Bid winograd_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContex
   bid.cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, machine, algorithm);
   bid.decision.set("block", cpu::winograd_block(attrs, conv.data, conv.result, machine));
   const bool half = cpu::prefers_half(attrs, conv.data, conv.result, machine);
-  bid.decision.set("half", half ? 1 : 0);
-  if (half) bid.error += kHalfError;
+  const ProductType& type = product_type(half ? "f16" : "f32");
+  set_product(bid.decision, type);
+  bid.error += error_of(type, product_depth(conv));
   return bid;
 }
 

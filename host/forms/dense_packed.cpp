@@ -1,47 +1,160 @@
-// nn.dense with weights in blocks of columns, each read from one end to the other (host/targets/cpu/rule_dense.cpp).
+// nn.dense with weights in blocks of columns, each read from one end to the other (host/targets/cpu/rule_dense.cpp): as
+// floats, or as integers of few bits (host/ops/fixed_point.h) for products that wait for their weights to arrive from
+// memory.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "host/forms/dense_case.h"
+#include "host/forms/product.h"
 #include "host/forms/ranges.h"
+#include "host/ops/fixed_point.h"
 #include "host/targets/cpu/dense_model.h"
 #include "host/targets/cpu/dense_work.h"
+#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {
 
+constexpr std::string_view kBits = "bits";
 // Few units are computed by narrower vectors than the target's, rather than by wide ones that are partly empty.
 constexpr int64_t kNarrowestVector = 16;
 
+KnobRange block_range(const FormCase& given) {
+  const int64_t bits = given.decision.knob(kBits);
+  const int element_bytes = packed_bytes(given.decision, dense_case(given.question).data.dtype);
+  if (bits == 0) return whole_vectors(given, element_bytes, kNarrowestVector);
+  KnobRange range = whole_vectors(given, element_bytes);
+  // Integers that share words are of one vector's columns each.
+  constexpr int64_t kMostTogether = 8;
+  range.step = range.least = std::max(range.step, bits == 20 ? kMostTogether : range.step);
+  return range;
+}
+
 constexpr Knob kKnobs[] = {
-    {"block", 0, "columns a block of weights: whole vectors, of 16 bytes or more",
-     [](const FormCase& given) {
-       const DType dtype = dense_case(given.question).data.dtype;
-       return whole_vectors(given, packed_bytes(given.decision, dtype), kNarrowestVector);
-     }},
+    {"block", 0, "columns a block of weights: whole vectors, of 16 bytes or more where they are floats", block_range},
     {"half", 0, "weights and data are rounded to f16"},
+    {kBits, 0, "of an integer, 20 or 24; 0: weights are floats", [](const FormCase&) { return KnobRange{0, 24}; }},
     kTileRows,
 };
 
-std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
-  const auto [attrs, data] = dense_case(question);
+constexpr const char* kInexact = "integers of so many bits are not near enough to the weights";
+
+struct Integers {
+  int64_t bits = 0, block = 0;
+  std::optional<FixedPointWeight> weight;
+};
+
+/// None where they are not exact enough.
+const std::optional<FixedPointWeight>& integers_of(const FormQuestion& question, int64_t bits, int64_t block) {
+  const auto* known = std::any_cast<Integers>(&question.found);
+  if (known == nullptr || known->bits != bits || known->block != block) {
+    Integers found{bits, block, {}};
+    if (question.weight->type.dtype == DType::kF32)
+      found.weight = to_fixed_point(*question.weight->constant, bits, block);
+    question.found = std::move(found);
+  }
+  return std::any_cast<Integers>(&question.found)->weight;
+}
+
+Bid bid_of(const ProductType& type, int64_t block, double cycles, const DenseCase& dense) {
+  Bid bid{.decision = {"packed", {}}, .cycles = cycles, .error = error_of(type, dense.depth())};
+  bid.decision.set("block", block);
+  set_product(bid.decision, type);
+  return bid;
+}
+
+Bid bid_of_floats(const DenseCase& dense, const FormContext& context) {
   const MachineModel& machine = context.target.machine;
-  const bool half = cpu::prefers_half_dense(data, attrs.units, machine);
-  const DenseWork work = cpu::dense_work(data, attrs.units, machine, half);
+  const int64_t units = dense.attrs.units;
+  const bool half = cpu::prefers_half_dense(dense.data, units, machine);
+  const DenseWork work = cpu::dense_work(dense.data, units, machine, half);
   const DenseTile tile = choose_dense_tile(work, machine);
-  Decision decision{"packed", {}};
-  decision.set("block",
-               fitting_block(context, tile.tile.channel_block(), attrs.units, dense_case(question).depth()));
-  decision.set("half", half ? 1 : 0);
-  return {{.decision = decision, .cycles = predicted_dense_cycles(work, tile, machine),
-           .error = half ? kHalfError : 0}};
+  const int64_t block = fitting_block(context, tile.tile.channel_block(), units, dense.depth());
+  return bid_of(product_type(half ? "f16" : "f32"), block, predicted_dense_cycles(work, tile, machine), dense);
+}
+
+/// Why the model does not want integers; empty: it does. `tiles`: the product would be computed on tile units.
+std::string unwanted(const DenseWork& floats, const DenseWork& fixed, const FormContext& context, bool tiles) {
+  // Products of bf16 parts are about as exact.
+  if (fixed.fixed_bits == 20 && context.target.precision != Precision::kFp32Split)
+    return "20 bits are for --precision fp32-split, which is about as exact";
+  if (!prefers_fixed_point(floats, fixed.fixed_bits, context.target.machine))
+    return "the product does not wait long enough for its weights";
+  if (tiles && !waits_for_weights(fixed, context.target.machine))
+    return "on tile units the product does not wait long enough for its weights";
+  return "";
+}
+
+/// Of each row of integers, the fewest bits first.
+std::vector<Bid> bids_of_integers(const FormQuestion& question, const FormContext& context) {
+  const DenseCase dense = dense_case(question);
+  const Target& target = context.target;
+  if (!dense.known() || target.precision == Precision::kBf16 ||
+      cpu::prefers_half_dense(dense.data, dense.attrs.units, target.machine))
+    return {};
+  const bool tiles = cpu::dense_tile_parts(dense.data, dense.attrs.units, target) > 0;
+  const DenseWork floats = cpu::dense_work(dense.data, dense.attrs.units, target.machine, false);
+  std::vector<Bid> bids;
+  bool taken = false;
+  for (const ProductType& type : product_types()) {
+    if (type.knob != kBits) continue;
+    DenseWork fixed = floats;
+    fixed.fixed_bits = static_cast<int>(type.value);
+    const DenseTile tile = choose_dense_tile(fixed, target.machine);
+    const int64_t block = tile.tile.channel_block();
+    Bid bid = bid_of(type, block, predicted_dense_cycles(fixed, tile, target.machine), dense);
+    // Cycles of arithmetic do not have the weights' way from memory, for which they are proposed.
+    bid.claim = 2;
+    bid.no = taken ? "fewer bits are exact enough" : unwanted(floats, fixed, context, tiles);
+    if (bid.no.empty() && !integers_of(question, type.value, block)) bid.no = kInexact;
+    taken = taken || bid.no.empty();
+    bids.push_back(std::move(bid));
+  }
+  return bids;
+}
+
+std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
+  std::vector<Bid> bids{bid_of_floats(dense_case(question), context)};
+  std::ranges::move(bids_of_integers(question, context), std::back_inserter(bids));
+  return bids;
+}
+
+/// "20 or 24".
+std::string known_bits() {
+  std::vector<int64_t> bits;
+  for (const ProductType& type : product_types()) {
+    if (type.knob == kBits) bits.push_back(type.value);
+  }
+  return fmt::format("{}", fmt::join(bits, " or "));
+}
+
+Misfit misfit(const FormCase& given) {
+  const DenseCase dense = dense_case(given.question);
+  const int64_t bits = given.decision.knob(kBits);
+  if (bits == 0) return unfit_half(given, dense.data.dtype);
+  if (!is_product(kBits, bits)) return fmt::format("bits of form packed is {}, not {}", known_bits(), bits);
+  if (!dense.known()) return "bits is for f32 of known depth";
+  if (given.decision.knob("half") != 0) return "half is for weights that are floats, without bits";
+  const int64_t block = given.decision.knob("block");
+  const KnobRange range = block_range(given);
+  if (block >= range.least && block % range.step == 0 && !integers_of(given.question, bits, block)) return kInexact;
+  return std::nullopt;
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
   attrs->weight_block = given.decision.knob("block");
-  Value* packed = packer.dense(given.question.weight, *attrs);
-  if (given.decision.knob("half") != 0) packed = packer.rounded_to_half(packed);
-  return {.attrs = attrs, .weights = {packed}};
+  attrs->fixed_bits = given.decision.knob(kBits);
+  if (attrs->fixed_bits == 0) {
+    Value* packed = packer.dense(given.question.weight, *attrs);
+    return {.attrs = attrs, .weights = {product_weight(given.decision, packed, packer)}};
+  }
+  const auto& weight = integers_of(given.question, attrs->fixed_bits, attrs->weight_block);
+  const std::string& name = given.question.weight->name;
+  return {.attrs = attrs, .weights = {packer.constant(name, weight->words), packer.constant(name, weight->ranges)}};
 }
 
 }  // namespace
@@ -51,8 +164,9 @@ extern const Form dense_packed_form{
     .devices = Devices::kCpus,
     .knobs = kKnobs,
     .possible = is_dense,
-    .misfit = [](const FormCase& given) { return unfit_half(given, dense_case(given.question).data.dtype); },
+    .misfit = misfit,
     .bids = bids,
+    .reads_weights = true,
     .apply = apply,
 };
 

@@ -2,6 +2,7 @@
 #include "host/codegen/cpu_features.h"
 #include "host/forms/dense_case.h"
 #include "host/forms/exact_weights.h"
+#include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/targets/cpu/tile_policy.h"
 
@@ -28,7 +29,7 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
     Bid bid{.decision = {"tiles", {{"parts", some}}},
             .cycles = cpu::predicted_tile_cycles(dense.data, units, *tile_unit(context.target), some,
                                                  context.target.machine),
-            .error = parts_error(*tile_unit(context.target), some),
+            .error = error_of(tile_unit_product(*tile_unit(context.target), some), dense.depth()),
             .on_tiles = true,
             .claim = 1};
     if (wanted == 0)

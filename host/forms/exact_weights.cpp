@@ -9,6 +9,7 @@
 
 #include "host/codegen/cpu_features.h"
 #include "host/forms/choose.h"
+#include "host/forms/product.h"
 #include "host/ops/dense.h"
 #include "host/targets/cpu/network_error.h"
 #include "host/targets/cpu/tile_policy.h"
@@ -63,6 +64,7 @@ std::vector<cpu::TwoPartKind> two_part_kinds(const Function& network, const Form
     if (!third_part->second) continue;
     cpu::TwoPartKind& kind = kinds[name];
     kind.name = name;
+    kind.error = tile_unit_product(*tile_unit(context.target), 2).in_network;
     kind.cycles += *third_part->second;
     kind.products += counted.insert({name, node->inputs[0]}).second ? 1 : 0;
   }

@@ -56,7 +56,8 @@ struct Bid {
   std::optional<double> cycles = {}, ms = {};
   /// What counts where it is compared, if not the cycles.
   std::optional<double> weighed = {};
-  /// Expected of its arithmetic beyond what sums in f32 are off by, largest difference by largest result.
+  /// Expected of its arithmetic beyond what sums in f32 are off by, largest difference by largest result: its product's
+  /// (host/forms/product.h) and its algorithm's.
   double error = 0;
   /// Why it is not to be taken; it is there to be seen. Empty: it may be.
   std::string no = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/codegen/cpu_features.h"
+#include "host/forms/product.h"
 #include "host/passes/weight_growth.h"
 #include "host/support/divide.h"
 #include "host/targets/cpu/tile_policy.h"
@@ -32,11 +33,6 @@ Misfit unfit_tile_unit(const FormContext& context) {
   return "tile registers are for targets that have them, with a precision that uses them";
 }
 
-double parts_error(TileUnit unit, int64_t parts) {
-  if (geometry_of(unit).element == DType::kF16) return kHalfError;
-  return parts == 1 ? 0x1p-8 : parts == 2 ? 0x1p-17 : 0x1p-22;
-}
-
 Misfit unfit_half(const FormCase& given, DType dtype) {
   if (given.decision.knob("half") == 0 || (given.context.target.machine.half_products && dtype == DType::kF32))
     return std::nullopt;
@@ -44,14 +40,18 @@ Misfit unfit_half(const FormCase& given, DType dtype) {
 }
 
 int packed_bytes(const Decision& decision, DType dtype) {
-  return byte_width(decision.knob("half") != 0 ? DType::kF16 : dtype);
+  const ProductType& type = decided_product(decision);
+  return byte_width(type.knob.empty() ? dtype : type.weight);
 }
 
 bool small_in_parts(const FormContext& context, int64_t columns, int64_t depth, int64_t parts) {
   if (!context.small_weights) return true;
-  const TileGeometry& tile = geometry_of(*tile_unit(context.target));
-  const int64_t packed = round_up(columns, tile.columns) * round_up(depth, tile.block_depth) * 2 * parts;
-  return grows_little(columns * depth * 4, packed);
+  const TileUnit unit = *tile_unit(context.target);
+  const TileGeometry& tile = geometry_of(unit);
+  const ProductType& type = tile_unit_product(unit, parts);
+  const int64_t elements = round_up(columns, tile.columns) * round_up(depth, tile.block_depth);
+  return grows_little(columns * depth * byte_width(DType::kF32),
+                      elements * byte_width(type.weight) * type.parts);
 }
 
 int64_t fitting_block(const FormContext& context, int64_t block, int64_t columns, int64_t depth) {

@@ -25,12 +25,9 @@ constexpr Knob kBlockColumns{"columns", 0, "columns a block of results", up_to<6
 constexpr Knob kOwnRows{"own_rows", 0, "each block of rows makes its part of the operand itself", nullptr, true};
 /// Misfit of a decision with tile units where the target or its precision has none.
 Misfit unfit_tile_unit(const FormContext& context);
-/// Bid::error of products of so many parts (host/ops/tiles.h), and of operands rounded to f16.
-double parts_error(TileUnit unit, int64_t parts);
-constexpr double kHalfError = 0x1p-11;
 /// Misfit of `half`, if it is set.
 Misfit unfit_half(const FormCase& given, DType dtype);
-/// Elements of packed weights for data of that type.
+/// Of an element of packed weights for data of that type, as the decision has them.
 int packed_bytes(const Decision& decision, DType dtype);
 
 /// With FormContext::small_weights: weights of columns by depth f32 as so many bf16 parts are little larger.

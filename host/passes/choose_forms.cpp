@@ -110,11 +110,11 @@ class Chooser {
         break;
     }
     if (node.inputs.empty()) return {{}};
-    const FormQuestion question{.node = node, .weight = node.inputs.size() > 1 ? node.inputs[1] : nullptr};
+    FormQuestion question{.node = node, .weight = node.inputs.size() > 1 ? node.inputs[1] : nullptr};
     if (!forms_.has_choice(question) || (context_.small && shares_weight(node))) return {{}};
     Behaviours formed;
     for (FormOption& option : options_of(node, question)) formed.push_back(formed_by(std::move(option), node));
-    choices_[&node].question = std::make_unique<FormQuestion>(question);
+    choices_[&node].question = std::make_unique<FormQuestion>(std::move(question));
     return formed;
   }
 

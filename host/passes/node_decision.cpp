@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace gantry {
 namespace {
@@ -26,14 +27,36 @@ std::string reason(const Candidate& other, const Candidate& taken) {
   return fmt::format("{:.2f} times as long, but predicted less well or less exact", ratio);
 }
 
+/// Knobs that one of two decisions has and the other lacks, then those whose values differ.
+std::pair<size_t, size_t> differences(const Decision& a, const Decision& b) {
+  size_t in_both = 0, alike = 0;
+  for (const auto& knob : a.knobs) {
+    const auto other = std::ranges::find(b.knobs, knob.first, &std::pair<std::string, int64_t>::first);
+    if (other == b.knobs.end()) continue;
+    ++in_both;
+    alike += *other == knob ? 1 : 0;
+  }
+  return {a.knobs.size() + b.knobs.size() - 2 * in_both, in_both - alike};
+}
+
+/// The candidate of a decision's form that differs the least from it: candidates say nothing of the schedule.
+std::vector<Candidate>::iterator nearest(std::vector<Candidate>& candidates, const Decision& taken) {
+  auto nearest = candidates.end();
+  for (auto one = candidates.begin(); one != candidates.end(); ++one) {
+    if (one->decision.form != taken.form) continue;
+    if (nearest == candidates.end() || differences(one->decision, taken) < differences(nearest->decision, taken))
+      nearest = one;
+  }
+  return nearest;
+}
+
 }  // namespace
 
 std::vector<Candidate> compared(std::vector<Candidate> candidates, const Decision& taken,
                                 const std::function<double(const Decision&)>& conversions) {
   auto found = std::ranges::find(candidates, taken, &Candidate::decision);
   if (found == candidates.end()) {
-    // Candidates say nothing of the schedule.
-    found = std::ranges::find(candidates, taken.form, [](const Candidate& one) { return one.decision.form; });
+    found = nearest(candidates, taken);
     if (found == candidates.end()) found = candidates.insert(candidates.begin(), Candidate{taken, {}, {}, ""});
     found->decision = taken;
     found->why.clear();

@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "host/forms/choose.h"
+#include "host/forms/product.h"
 #include "host/tune/search.h"
 
 namespace gantry::tune {
 namespace {
 
 constexpr int64_t kMostValues = 16;
-/// Knobs that say how exact the arithmetic is: they have the values that forms propose, and no others.
-constexpr std::string_view kArithmetic[] = {"half", "parts", "bits"};
 
 void add(std::vector<int64_t>& values, int64_t value) {
   const auto place = std::ranges::lower_bound(values, value);
@@ -22,7 +21,8 @@ void add(std::vector<int64_t>& values, int64_t value) {
 KnobValues values_of_knob(const forms::Knob& knob, const forms::FormCase& given,
                           const std::vector<Decision>& proposed) {
   KnobValues values{std::string(knob.name), knob.otherwise, knob.of_schedule, {}};
-  if (std::ranges::find(kArithmetic, knob.name) == std::end(kArithmetic))
+  // How exact the arithmetic is, is not for the tuner to choose.
+  if (!forms::says_product(knob.name))
     values.values = values_of(knob.range != nullptr ? knob.range(given) : forms::KnobRange{});
   // What is proposed is a value, wherever the range's steps fall.
   for (const Decision& one : proposed) {

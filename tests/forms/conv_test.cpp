@@ -155,6 +155,39 @@ TEST(ConvForms, ReadAndWriteImagesAsTheirAttributesSay) {
     expect("cuda:sm_80", decision, square_window(16));
 }
 
+// A question keeps what was found out while it was asked.
+TEST(ConvForms, AreAppliedAlikeWhateverWasAskedBefore) {
+  ConvAttrs dilated = square_window(32, 3, 1, 4);
+  dilated.dilations = {2, 2};
+  dilated.padding = {2, 2, 2, 2};
+  const LoneNode conv(nn::conv, dilated, {DType::kF32, {1, 32, 28, 28}}, {DType::kF32, {32, 8, 3, 3}});
+  const auto forms = forms::make_forms(find_target("x86-64-v3"));
+  const auto formed = [&](const FormQuestion& question, const Decision& decision) {
+    Function scratch("scratch");
+    FormQuestion applied{.node = question.node,
+                         .weight = scratch.add_constant("w", conv.node().inputs[1]->constant)};
+    applied.found = question.found;
+    WeightPacker packer(scratch, {});
+    const FormedNode made = forms->apply(applied, decision, packer);
+    const auto image = [](const TensorType& type) { return type.str(); };
+    return to_string(*made.attrs) + (made.phases ? " of " + image(made.phases->data) + " " + image(made.phases->result) +
+                                                       " " + to_string(made.phases->attrs)
+                                                 : "");
+  };
+  for (const char* text : {"{form=direct, block=8}", "{form=direct, block=16, merged_groups=2}",
+                           "{form=direct, block=8, phases=1}", "{form=direct, block=16, merged_groups=2, phases=1}",
+                           "{form=winograd2, block=8, merged_groups=4, phases=1}"}) {
+    const Decision decision = parse_decision(text);
+    const FormQuestion fresh = conv.question(true), asked = conv.question(true);
+    EXPECT_FALSE(forms->candidates(asked).empty());
+    EXPECT_EQ(forms->misfit(asked, decision), std::nullopt) << text;
+    EXPECT_EQ(formed(asked, decision), formed(fresh, decision)) << text;
+    EXPECT_NE(formed(fresh, decision).find(decision.knob("phases") != 0 ? " of Tensor[(4, 32, 16, 16), f32]" : "channels=32"),
+              std::string::npos)
+        << formed(fresh, decision);
+  }
+}
+
 TEST(ConvForms, DecisionsThatDoNotFitSayWhy) {
   const LoneNode grouped(nn::conv, square_window(36, 3, 1, 3), {DType::kF32, {1, 6, 28, 28}}, {DType::kF32, {36, 2, 3, 3}});
   ConvAttrs dilated = square_window(32);

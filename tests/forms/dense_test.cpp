@@ -1,6 +1,8 @@
 // Which form a matrix product with constant weights gets.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "host/ops/dense.h"
 #include "tests/forms/given_forms.h"
 
@@ -18,12 +20,16 @@ TEST(DenseForms, AreIntegersForFewRowsOfManyWeights) {
   for (const char* name : {"x86-64-v3", "x86-64-v4", "cortex-a76", "cortex-a72"}) {
     const Target target = with_precision(find_target(name), Precision::kFp32);
     const Decision few = chosen({DType::kF32, {1, 4096}}, 4096, target);
-    EXPECT_EQ(few.form, "integers") << name;
+    EXPECT_EQ(few.form, "packed") << name;
     EXPECT_EQ(few.knob("bits"), 24) << name;
     EXPECT_EQ(few.knob("block") % target.machine.vector_bytes, 0) << name << ": four integers share words";
-    EXPECT_EQ(chosen({DType::kF32, {1, 64}}, 64, target).form, "packed") << name;
-    EXPECT_EQ(chosen({DType::kF32, {1024, 4096}}, 4096, target).form, "packed") << name;
-    EXPECT_EQ(chosen({DType::kF32, {Dim::symbol("N"), 4096}}, 4096, target).form, "packed") << name;
+    for (const auto& [data, units] : {std::pair(TensorType{DType::kF32, {1, 64}}, 64),
+                                      {TensorType{DType::kF32, {1024, 4096}}, 4096},
+                                      {TensorType{DType::kF32, {Dim::symbol("N"), 4096}}, 4096}}) {
+      const Decision floats = chosen(data, units, target);
+      EXPECT_EQ(floats.form, "packed") << name;
+      EXPECT_EQ(floats.knob("bits"), 0) << name;
+    }
   }
 }
 
@@ -34,12 +40,55 @@ TEST(DenseForms, PrecisionsOfFewerBitsKeepTheirWeights) {
   EXPECT_EQ(with(Precision::kFp32Split).knob("bits"), 20);
   EXPECT_EQ(with(Precision::kFp32Split3).knob("bits"), 24);
   EXPECT_EQ(with(Precision::kFp32).knob("bits"), 24);
-  EXPECT_NE(with(Precision::kBf16).form, "integers");
-  EXPECT_NE(with(Precision::kFp16).form, "integers");
+  EXPECT_EQ(with(Precision::kBf16).knob("bits"), 0);
+  EXPECT_EQ(with(Precision::kFp16).knob("bits"), 0);
+}
+
+// Floats and integers are candidates of one form.
+TEST(DenseForms, ADecisionOfTheScheduleTooIsComparedAsTheCandidateOfItsProduct) {
+  DenseAttrs attrs;
+  attrs.units = 4096;
+  const LoneNode dense(nn::dense, attrs, {DType::kF32, {1, 4096}}, {DType::kF32, {4096, 4096}});
+  const auto all = forms::make_forms(with_precision(find_target("x86-64-v3"), Precision::kFp32));
+  const auto as_taken = [&](const char* decision) {
+    const Decision taken = parse_decision(decision);
+    for (const Candidate& one :
+         compared(all->candidates(dense.question()), taken, [](const Decision&) { return 0.0; })) {
+      if (one.why.empty()) return one;
+    }
+    return Candidate{};
+  };
+  const Candidate floats = as_taken("{form=packed, block=24, rows=1}"),
+                  integers = as_taken("{form=packed, block=24, bits=24, rows=1}");
+  EXPECT_EQ(floats.decision, parse_decision("{form=packed, block=24, rows=1}"));
+  EXPECT_EQ(floats.error, 0);
+  EXPECT_EQ(integers.decision, parse_decision("{form=packed, block=24, bits=24, rows=1}"));
+  EXPECT_EQ(integers.error, 0x1p-20);
 }
 
 TEST(DenseForms, OfGpusAreTiledProducts) {
   EXPECT_EQ(chosen({DType::kF32, {8, 64}}, 32, find_target("cuda:sm_80")), (Decision{"gemm", {}}));
+}
+
+// One form for both ops, which have the precision's operands.
+TEST(DenseForms, OfGpusAreAsExactAsThePrecision) {
+  DenseAttrs units;
+  units.units = 32;
+  const LoneNode dense(nn::dense, units, {DType::kF32, {8, 64}}, {DType::kF32, {64, 32}});
+  MatmulAttrs transposed;
+  transposed.transpose_a = true;
+  const LoneNode matmul(op::matmul, transposed, {DType::kF32, {64, 8}}, {DType::kF32, {64, 32}});
+  const auto error = [](const auto& node, Precision precision) {
+    const auto forms = forms::make_forms(with_precision(find_target("cuda:sm_80"), precision));
+    const auto candidates = forms->candidates(node.question());
+    EXPECT_EQ(candidates.size(), 1u);
+    return candidates.empty() ? -1 : candidates[0].error;
+  };
+  for (const auto& [precision, expected] : {std::pair(Precision::kFp32, 0.0), {Precision::kTf32, 0x1p-11},
+                                            {Precision::kFp16, 0x1p-11}, {Precision::kBf16, 0x1p-8}}) {
+    EXPECT_EQ(error(dense, precision), expected) << name_of(precision);
+    EXPECT_EQ(error(matmul, precision), expected) << name_of(precision);
+  }
 }
 
 TEST(DenseForms, DecisionsThatDoNotFitSayWhy) {
@@ -51,12 +100,15 @@ TEST(DenseForms, DecisionsThatDoNotFitSayWhy) {
     return all->misfit(dense.question(), parse_decision(decision)).value_or("");
   };
   EXPECT_EQ(why("{form=packed, block=16}"), "");
-  EXPECT_EQ(why("{form=integers, bits=24, block=32}"), "");
+  EXPECT_EQ(why("{form=packed, block=32, bits=24}"), "");
+  EXPECT_EQ(why("{form=packed, block=12}"), "");
+  EXPECT_EQ(why("{form=packed, block=12, bits=24}"), "block of form packed is a multiple of 8 up to 256, not 12");
   EXPECT_TRUE(why("{form=direct, block=16}").starts_with("there is no form 'direct' for it here, only plain, packed, "));
   EXPECT_EQ(why("{form=packed, block=16, depth=2}").substr(0, 33), "form packed has no knob 'depth', ");
   EXPECT_EQ(why("{form=packed, block=6}"), "block of form packed is a multiple of 4 up to 256, not 6");
   EXPECT_EQ(why("{form=packed, block=16, half=2}"), "half is for f32 on targets that compute in f16, with --precision fp16");
-  EXPECT_EQ(why("{form=integers, bits=22, block=32}"), "bits of form integers is 20 or 24, not 22");
+  EXPECT_EQ(why("{form=packed, block=32, bits=22}"), "bits of form packed is 20 or 24, not 22");
+  EXPECT_EQ(why("{form=packed, block=32, half=1, bits=24}"), "half is for weights that are floats, without bits");
   EXPECT_EQ(why("{form=tiles, parts=3}"),
             "tile registers are for targets that have them, with a precision that uses them");
   EXPECT_EQ(why("{form=gemm}"), "form gemm is for GPUs");

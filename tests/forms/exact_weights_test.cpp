@@ -111,7 +111,7 @@ TEST(ExactWeights, ProductsOfTransformersShareTheErrorWhateverTheirLength) {
 
 TEST(NetworkError, ThirdPartsGoToTheKindsThatTheyCostLeast) {
   using cpu::kinds_for_exact_weights, cpu::TwoPartKind;
-  const int64_t most = cpu::most_two_part_products();
+  const int64_t most = cpu::most_products();
   EXPECT_EQ(most, 48);
   EXPECT_EQ(kinds_for_exact_weights({}), std::set<std::string>{});
   const TwoPartKind many{"many", most, 100}, few{"few", 3, 1}, dear{"dear", 2, 1000};
@@ -119,6 +119,12 @@ TEST(NetworkError, ThirdPartsGoToTheKindsThatTheyCostLeast) {
   EXPECT_EQ(kinds_for_exact_weights(std::vector{many, few}), std::set<std::string>{"few"});
   EXPECT_EQ(kinds_for_exact_weights(std::vector{many, dear}), std::set<std::string>{"many"});
   EXPECT_EQ(kinds_for_exact_weights(std::vector{few, many, dear}), std::set<std::string>{"many"});
+  TwoPartKind worse{"worse", most / 4 - 1, 2};
+  worse.error = 2 * cpu::kTwoPartError;
+  EXPECT_EQ(cpu::most_products(worse.error), most / 4) << "errors add up as their squares do";
+  EXPECT_EQ(kinds_for_exact_weights(std::vector{worse}), std::set<std::string>{});
+  EXPECT_EQ(kinds_for_exact_weights(std::vector{worse, few, dear}), std::set<std::string>{"few"});
+  EXPECT_EQ(kinds_for_exact_weights(std::vector{worse, many}), std::set<std::string>{"worse"});
 }
 
 }  // namespace

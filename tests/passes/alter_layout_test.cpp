@@ -292,7 +292,7 @@ TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {
 Only<DenseAttrs> altered_product(float other, std::vector<int64_t> bits) {
   const GivenForms forms(find_target("x86-64-v2"), [bits](const FormQuestion& question, const FormSet& all) -> Decision {
     for (int64_t count : bits) {
-      const Decision integers{"integers", {{"bits", count}, {"block", 16}}};
+      const Decision integers{"packed", {{"block", 16}, {"bits", count}}};
       if (!all.misfit(question, integers)) return integers;
     }
     return {"packed", {{"block", 8}}};

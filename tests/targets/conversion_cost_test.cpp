@@ -34,6 +34,18 @@ TEST(ConversionCost, IsNothingWhereElementsLieAlikeInBothOrders) {
   }
 }
 
+TEST(ConversionCost, OfFewChannelsIsMoreThanTheirBytesTake) {
+  const Target target = find_target("x86-64-v4");
+  const double few = conversion_cost(image({1, 3, 28, 28}), target), same = conversion_cost(image({1, 28, 28, 3}), target);
+  EXPECT_GT(few, 2 * same);
+  EXPECT_EQ(conversion_cost(image({1, 8, 28, 12}), target), conversion_cost(image({1, 28, 8, 12}), target));
+  const double bytes = 3.0 * 2240 * 2240 * 4;
+  EXPECT_DOUBLE_EQ(conversion_cost(image({1, 3, 2240, 2240}), target), 2 * bytes / target.machine.memory_bytes_per_cycle)
+      << "where memory takes longer";
+  const Target gpu = find_target("cuda:sm_80/x86-64-v3");
+  EXPECT_EQ(conversion_cost(image({1, 3, 28, 28}), gpu), conversion_cost(image({1, 28, 28, 3}), gpu));
+}
+
 TEST(ConversionCost, GrowsWithElementsAndTheirBytes) {
   for (const char* name : {"x86-64-v3", "cuda:sm_80/x86-64-v3"}) {
     const Target target = find_target(name);

@@ -12,7 +12,8 @@ namespace gantry {
 double transposition_cost(const TensorType& type, const Target& target);
 
 /// Of an image (N, C, spatial…) in the other order of axes, channels first or last: 0 where its elements lie alike in
-/// both, as of one point or one channel.
+/// both, as of one point or one channel. On CPUs more than their bytes take where the channels are few: those are written
+/// one by one.
 double conversion_cost(const TensorType& image, const Target& target);
 
 }  // namespace gantry

@@ -12,6 +12,7 @@
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
 #include "host/ops/recurrent.h"
+#include "host/passes/layout_behaviour.h"
 #include "host/targets/common/conversion_cost.h"
 #include "host/targets/common/gpu_costs.h"
 #include "host/targets/cpu/conv_model.h"
@@ -155,10 +156,14 @@ void explain_recurrence(const RecurrenceAttrs& attrs, Words& words) {
 void explain_transposition(const Node& node, const Target& target, Explanation& explanation) {
   const TensorType& type = node.result()->type;
   if (!type.byte_size().constant()) return;
+  const OrderChange change = order_change(node);
+  const double cost = change == OrderChange::kNone
+                          ? transposition_cost(type, target)
+                          : conversion_cost(change == OrderChange::kToPlain ? type : node.inputs[0]->type, target);
   if (target.for_gpu()) {
-    explanation.seconds = 1e-3 * transposition_cost(type, target);
+    explanation.seconds = 1e-3 * cost;
   } else {
-    explanation.cycles = transposition_cost(type, target);
+    explanation.cycles = cost;
   }
 }
 
