@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <random>
 
@@ -146,10 +147,26 @@ TEST(PnmImages, AreTextOrBinary) {
 }
 
 TEST(PnmImages, ThatAreDamagedAreRefused) {
-  for (const char* wrong :
-       {"P6", "P6 1", "P6 1 1", "P6 1 1 255", "P6 1 1 255\nab", "P6 x 1 255\nabc", "P6 1 1 0\nabc",
-        "P6 1 1 65536\nabcdef", "P5 1 1 1\n\2", "P2 1 1 3\n4", "P2 2 1 3\n1", "P2 1 1 3\n-1", "P1 1 1\n2",
-        "P6 0 1 255\n", "P6 99999999999999999999 1 255\nabc", "P6 1 1 #", "P6 1 1 255#"})
+  for (const char* wrong : {"P6",
+                            "P6 1",
+                            "P6 1 1",
+                            "P6 1 1 255",
+                            "P6 1 1 255\nab",
+                            "P6 x 1 255\nabc",
+                            "P6 1 1 0\nabc",
+                            "P6 1 1 65536\nabcdef",
+                            "P5 1 1 1\n\2",
+                            "P2 1 1 3\n4",
+                            "P2 2 1 3\n1",
+                            "P2 1 1 3\n-1",
+                            "P1 1 1\n2",
+                            "P6 0 1 255\n",
+                            "P6 99999999999999999999 1 255\nabc",
+                            "P6 1 1 #",
+                            "P6 1 1 255#",
+                            "P6 1 1 255xabc",
+                            "P6 1 1 255#abc",
+                            "P61 1 255\nabc"})
     EXPECT_EQ(decode(bytes_of(wrong)).status.code(), GANTRY_INVALID_ARGUMENT) << wrong;
   EXPECT_THAT(decode(bytes_of("P6 60000 60000 255\n")).status.message(), HasSubstr("60000 x 60000"));
 }
@@ -231,6 +248,28 @@ TEST(TiffImages, WithWhatIsNotDecodedSayWhat) {
               HasSubstr("neither gray"));
   EXPECT_THAT(decode(tiff({width, height, bits, {262, 3, 3}}, {1})).status.message(), HasSubstr("palette"));
   EXPECT_THAT(decode(tiff({width, bits, gray}, {1})).status.message(), HasSubstr("no pixels"));
+}
+
+TEST(TiffImages, OfMillionsOfSamplesAreRefusedAtOnce) {
+  // Fields of tags that are not known, then the sizes of as many samples as there are bytes.
+  constexpr uint32_t kUnknown = 20'000, kSamples = 1'000'000;
+  Bytes bytes = bytes_of(std::string_view("II*\0", 4));
+  append(bytes, 4, {8});
+  append(bytes, 2, {kUnknown + 4});
+  const auto field = [&](uint32_t tag, uint32_t type, uint32_t count, uint32_t value) {
+    append(bytes, 2, {tag, type});
+    append(bytes, 4, {count, value});
+  };
+  for (uint32_t i = 0; i < kUnknown; ++i) field(1, 3, 1, 0);
+  field(256, 3, 1, 1);
+  field(257, 3, 1, 1);
+  field(258, 1, kSamples, static_cast<uint32_t>(bytes.size() + 24 + 4));
+  field(277, 4, 1, kSamples);
+  append(bytes, 4, {0});
+  bytes.resize(bytes.size() + kSamples, 8);
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THAT(decode(bytes).status.message(), HasSubstr("more than 8"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
 }
 
 TEST(JpegImages, AreColouredOrGray) {
