@@ -1,7 +1,9 @@
 // Builtins that decode images, and plans that call them. testdata/images/make_images.py makes the files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <random>
@@ -277,6 +279,23 @@ TEST(PngImages, ThatAreTooLargeAreRefusedByTheirHeaders) {
   if (status.code() == GANTRY_INCOMPATIBLE) GTEST_SKIP() << status.message();
   EXPECT_EQ(status.code(), GANTRY_INVALID_ARGUMENT);
   EXPECT_THAT(status.message(), HasSubstr("60000 x 60000"));
+}
+
+TEST(PngImages, OfHugeTextsTakeNoMemoryForThem) {
+  const Bytes once = file("text.png"), name = bytes_of("IDAT");
+  // The text stands between the header's 8 + 25 bytes and the pixels.
+  const auto pixels = std::search(once.begin(), once.end(), name.begin(), name.end()) - 4;
+  Bytes bytes(once.begin(), once.begin() + 33);
+  for (int i = 0; i < 20; ++i) bytes.insert(bytes.end(), once.begin() + 33, pixels);
+  bytes.insert(bytes.end(), pixels, once.end());
+  const auto most_resident_mb = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1024;
+  };
+  const long before = most_resident_mb();
+  expect_image(bytes, 2, 4, kPixels);
+  EXPECT_LT(most_resident_mb() - before, 150);  // of 320
 }
 
 TEST(WebpImages, AreDecoded) {
