@@ -40,7 +40,9 @@ constexpr const char* kUsage =
     "leave "
     "the\n"
     "others out of the section networks.\n"
-    "--skip-passed: cases that passed in a former run, whose results.json this is, are not run again.\n"
+    "--skip-passed, again for several: cases that passed in a former run, whose results.json this is, are "
+    "not "
+    "run again.\n"
     "--driver takes another libcuda.so.1 than the system's, --bundle another folder than the program's for "
     "bin,\n"
     "cases.pack and scripts. README says more.\n";
@@ -117,7 +119,7 @@ Options parse(const std::vector<std::string>& arguments) {
     else if (argument == "--peers")
       options.peers = split(value);
     else if (argument == "--skip-passed")
-      options.passed = passed_in(value);
+      options.passed.merge(passed_in(value));
     else if (argument == "--out")
       options.out = value;
     else if (argument == "--driver")

@@ -59,12 +59,22 @@ constexpr Format kFormats[] = {
 #endif
 };
 
+std::string_view text_of(ImageBytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Null: none that is known.
+const Format* known_format(std::string_view text) {
+  const Format* found =
+      std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) { return f.is_of(text); });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
 /// The format that the bytes begin as; fails where none is known, or it cannot be decoded here.
 Status find_format(ImageBytes bytes, const Format** found) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const Format* end = std::end(kFormats);
-  *found = std::find_if(std::begin(kFormats), end, [&](const Format& f) { return f.is_of(text); });
-  if (*found == end) {
+  const std::string_view text = text_of(bytes);
+  *found = known_format(text);
+  if (*found == nullptr) {
     return failure(GANTRY_INVALID_ARGUMENT,
                    "the %zu bytes are %s; BMP, PNM, TIFF, JPEG, PNG and WebP are decoded: convert it",
                    bytes.size(),
@@ -100,10 +110,7 @@ void write_gray(const RgbImage& image, uint8_t* gray) {
 Status measure_image(const BuiltinCall& call) {
   GANTRY_TRY(check_call(call, {kU8}, {kI64}));
   if (call.outputs[0].elements != 2) return bad_call(call);
-  const ImageBytes bytes = bytes_of(call.inputs[0]);
-  const Format* format = nullptr;
-  GANTRY_TRY(find_format(bytes, &format));
-  const Result<ImageSize> size = format->size(bytes);
+  const Result<ImageSize> size = any_image_size(bytes_of(call.inputs[0]));
   if (!size.ok()) return size.status();
   auto* result = call.outputs[0].as<int64_t>();
   result[0] = size.value().height;
@@ -136,6 +143,24 @@ Status decode_image(const BuiltinCall& call) {
   GANTRY_TRY(format->decode(bytes, image));
   write_gray(image, result.as<uint8_t>());
   return Status();
+}
+
+// --- images of any format
+
+bool begins_as_image(ImageBytes bytes) {
+  return known_format(text_of(bytes)) != nullptr;
+}
+
+Result<ImageSize> any_image_size(ImageBytes bytes) {
+  const Format* format = nullptr;
+  GANTRY_TRY(find_format(bytes, &format));
+  return format->size(bytes);
+}
+
+Status decode_any_image(ImageBytes bytes, const RgbImage& image) {
+  const Format* format = nullptr;
+  GANTRY_TRY(find_format(bytes, &format));
+  return format->decode(bytes, image);
 }
 
 // --- what formats share

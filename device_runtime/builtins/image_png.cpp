@@ -50,6 +50,8 @@ bool read_header(Reader& reader) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_set_user_limits(reader.png, kLongestImageSide, kLongestImageSide);
   png_set_chunk_malloc_max(reader.png, kLargestChunk);
+  // No texts and the like, of which a small file may hold gigabytes, packed: libpng says "none" by 1.
+  png_set_chunk_cache_max(reader.png, 1);
   png_set_read_fn(reader.png, &reader, on_read);
   png_read_info(reader.png, reader.info);
   reader.width = png_get_image_width(reader.png, reader.info);

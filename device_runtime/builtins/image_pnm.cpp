@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kName = "PNM";
 constexpr uint32_t kMostBrightness = 65535;
+constexpr size_t kKindBytes = 2;
 
 bool is_digit(uint8_t c) {
   return c >= '0' && c <= '9';
@@ -41,6 +42,11 @@ class TextReader {
     return true;
   }
   size_t place() const { return at_; }
+  /// Whether what comes next is no part of what was read. Of a comment behind a binary header's last number
+  /// nobody could tell where it ends and data begin.
+  bool is_separated() const {
+    return at_ == bytes_.size() || is_blank(bytes_[at_]) || (at_ == kKindBytes && bytes_[at_] == '#');
+  }
 
  private:
   void skip_blanks() {
@@ -54,7 +60,7 @@ class TextReader {
   }
 
   ImageBytes bytes_;
-  size_t at_ = 2;  // behind the kind
+  size_t at_ = kKindBytes;
 };
 
 struct Header {
@@ -72,7 +78,7 @@ struct Header {
 };
 
 Result<Header> read_header(ImageBytes bytes) {
-  if (bytes.size() < 2) return bad_image(kName, "its header is cut off");
+  if (bytes.size() < kKindBytes) return bad_image(kName, "its header is cut off");
   Header header;
   const int kind = bytes[1] - '0';
   header.is_text = kind <= 3;
@@ -81,8 +87,9 @@ Result<Header> read_header(ImageBytes bytes) {
   TextReader reader(bytes);
   uint32_t width = 0, height = 0;
   constexpr uint32_t kMost = 100'000'000;
-  if (!reader.number(kMost, &width) || !reader.number(kMost, &height) ||
-      (!header.is_bits && !reader.number(kMostBrightness, &header.brightest)) || header.brightest == 0)
+  if (!reader.is_separated() || !reader.number(kMost, &width) || !reader.number(kMost, &height) ||
+      (!header.is_bits && !reader.number(kMostBrightness, &header.brightest)) || header.brightest == 0 ||
+      (!header.is_text && !reader.is_separated()))
     return bad_image(kName, "its header is damaged or cut off");
   Result<ImageSize> size = image_size(kName, width, height);
   if (!size.ok()) return size.status();

@@ -124,6 +124,7 @@ UnpackTiff find_unpack(uint64_t compression, const char** why) {
 
 /// Why samples are none that are decoded; null: they are.
 const char* wrong_samples(const Directory& directory, const Layout& layout) {
+  if (layout.samples < 1 || layout.samples > 8) return "a pixel has no sample, or more than 8";
   for (uint64_t i = 1; i < std::min(directory.count(kBits), layout.samples); ++i) {
     if (directory.value(kBits, i) != layout.bits) return "its samples are of different sizes";
   }
@@ -131,7 +132,6 @@ const char* wrong_samples(const Directory& directory, const Layout& layout) {
   if (bits != 1 && bits != 2 && bits != 4 && bits != 8 && bits != 16)
     return "a sample has neither 1, 2, 4, 8 nor 16 bits";
   if (directory.value(kSampleFormat, 0, 1) != 1) return "its samples are no unsigned integers";
-  if (layout.samples < 1 || layout.samples > 8) return "a pixel has no sample, or more than 8";
   if (layout.photometric > kIndexed) return "it is neither gray, RGB nor of a palette";
   if (layout.photometric == kRgb && layout.samples < 3) return "a pixel has less than three samples";
   if (layout.photometric == kIndexed && (bits > 8 || directory.count(kPalette) < uint64_t{3} << bits))

@@ -47,6 +47,15 @@ Status decode_png(ImageBytes bytes, const RgbImage& image);
 Result<ImageSize> webp_size(ImageBytes bytes);
 Status decode_webp(ImageBytes bytes, const RgbImage& image);
 
+// Of any of them: what the bytes begin as, decides. Errors beside those of the formats: INVALID_ARGUMENT
+// where that is none that is known, INCOMPATIBLE, which names the library, where this program was built
+// without it.
+/// By the first 12 bytes, or all if there are less; of the formats that are decoded elsewhere, too.
+bool begins_as_image(ImageBytes bytes);
+Result<ImageSize> any_image_size(ImageBytes bytes);
+/// `image`: of the size that any_image_size() says of the same bytes.
+Status decode_any_image(ImageBytes bytes, const RgbImage& image);
+
 // --- what formats share
 /// INVALID_ARGUMENT: "the image cannot be decoded as FORMAT: WHY"
 Status bad_image(const char* format, const char* why);

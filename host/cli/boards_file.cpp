@@ -2,7 +2,6 @@
 
 #include <toml++/toml.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
@@ -11,16 +10,10 @@
 #include "host/support/folder_lock.h"
 #include "host/support/output_file.h"
 #include "host/support/suggest.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
-
-bool is_name(const std::string& text) {
-  constexpr std::string_view kOthers = ".-_";
-  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [&](unsigned char c) {
-    return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
 
 std::vector<std::string> names_of(const std::map<std::string, BoardEntry>& boards) {
   std::vector<std::string> names;
@@ -111,7 +104,7 @@ BoardsFile BoardsFile::read(const std::filesystem::path& path) {
 }
 
 void BoardsFile::add(const std::string& name, BoardEntry entry) {
-  if (!is_name(name)) {
+  if (!is_board_word(name)) {
     user_error("board name '{}': use letters, digits, '.', '-' and '_', at most 64", name);
   }
   if (!is_address(entry.address)) {

@@ -19,17 +19,7 @@ Image new_image(int64_t width, int64_t height, int channels, const std::string& 
   return image;
 }
 
-Image to_rgb(Image image) {
-  if (image.channels == 3) return image;
-  Image result = new_image(image.width, image.height, 3, "image");
-  for (size_t i = 0; i < image.pixels.size(); ++i) {
-    for (size_t c = 0; c < 3; ++c) result.pixels[3 * i + c] = image.pixels[i];
-  }
-  return result;
-}
-
-Image to_gray(Image image) {
-  if (image.channels == 1) return image;
+Image to_gray(const Image& image) {
   // Shares of 65,536; they add up to it, so that grey stays what it is.
   constexpr uint32_t kRed = 19595, kGreen = 38470, kBlue = 7471, kHalf = 32768;
   Image result = new_image(image.width, image.height, 1, "image");

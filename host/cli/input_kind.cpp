@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <span>
 #include <string_view>
 
+#include "host/cli/image.h"
 #include "host/onnx/tensor_data.h"
 #include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
@@ -21,18 +23,10 @@ constexpr Magic kMagics[] = {
     {std::string_view("\x93NUMPY", 6), InputKind::kNpy},
     {std::string_view("PK\x03\x04", 4), InputKind::kNpz},
     {std::string_view("PK\x05\x06", 4), InputKind::kNpz},  // without members
-    {std::string_view("\x89PNG\r\n\x1a\n", 8), InputKind::kPng},
-    {std::string_view("\xff\xd8\xff", 3), InputKind::kJpeg},
-    {std::string_view("P5", 2), InputKind::kPnm},
-    {std::string_view("P6", 2), InputKind::kPnm},
 };
-constexpr size_t kLongestMagic = 8;
+constexpr size_t kLongestMagic = 12;  // of an image
 
 }  // namespace
-
-bool is_image(InputKind kind) {
-  return kind == InputKind::kPng || kind == InputKind::kJpeg || kind == InputKind::kPnm;
-}
 
 InputKind kind_of_input(const std::filesystem::path& path) {
   std::error_code code;
@@ -46,13 +40,14 @@ InputKind kind_of_input(const std::filesystem::path& path) {
   for (const Magic& magic : kMagics) {
     if (start.starts_with(magic.bytes)) return magic.kind;
   }
+  if (begins_as_image(std::as_bytes(std::span(start)))) return InputKind::kImage;
   if (!start.empty()) {
     const MappedFile mapped(path);
     if (is_tensor_proto({mapped.data(), mapped.size()})) return InputKind::kTensorProto;
   }
   user_error(
       "{}: {}; data come from .npy or .npz files (numpy.save, numpy.savez), ONNX tensors (.pb), and "
-      "images (.png, .jpg, binary .ppm and .pgm)",
+      "images (.png, .jpg, .webp, .bmp, .tif, .ppm and the like)",
       path.string(), start.empty() ? "is empty" : "holds none of the kinds that are read");
 }
 

@@ -7,10 +7,7 @@
 
 namespace gantry::cli {
 
-enum class InputKind { kNpy, kNpz, kPng, kJpeg, kPnm, kTensorProto };
-
-/// "an image" and the like for messages.
-bool is_image(InputKind kind);
+enum class InputKind { kNpy, kNpz, kImage, kTensorProto };
 
 /// Decided by the first bytes; a TensorProto has no mark of its own and is what parses as one. Pipes, which
 /// can be read only once, are taken for .npy. User errors: no such file; contents that are none of these,

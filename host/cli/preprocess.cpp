@@ -107,7 +107,7 @@ void check_statistics(const Preprocess& p, int64_t channels, const rpc::TensorDe
 
 Image in_colour(const Image& image, Colour colour) {
   if (colour == Colour::kGray) return to_gray(image);
-  Image result = to_rgb(image);
+  Image result = image;
   if (colour == Colour::kBgr) {
     for (size_t i = 0; i < result.pixels.size(); i += 3) std::swap(result.pixels[i], result.pixels[i + 2]);
   }

@@ -41,10 +41,8 @@ FileMember split_member(const std::string& text) {
   return {text, ""};
 }
 
-Image decode(const std::string& file, InputKind kind) {
-  const std::vector<std::byte> bytes = read_bytes(file, kLargestImageFile);
-  if (kind == InputKind::kPng) return decode_png(bytes, file);
-  return kind == InputKind::kJpeg ? decode_jpeg(bytes, file) : decode_pnm(bytes, file);
+Image image_of(const std::string& file) {
+  return decode_image(read_bytes(file, kLargestImageFile), file);
 }
 
 /// Collects what the arguments of one option give.
@@ -128,7 +126,7 @@ class Collector {
   void add_file(const std::string& name, const FileMember& file, InputKind kind) {
     if (kind == InputKind::kNpz) return add_member(find(name), file);
     if (kind == InputKind::kTensorProto) return add_tensor_proto(name, file.file);
-    if (is_image(kind)) return add_image(find(name), file.file, kind);
+    if (kind == InputKind::kImage) return add_image(find(name), file.file);
     place(find(name), {read_npy(file.file), file.file}, true);
   }
 
@@ -139,7 +137,7 @@ class Collector {
     place(find(says ? tensor.name : name), {to_host_tensor(*tensor.data), file}, true);
   }
 
-  void add_image(size_t index, const std::string& file, InputKind kind) {
+  void add_image(size_t index, const std::string& file) {
     const rpc::TensorDescription& wanted = tensors_[index];
     if (!option_.images) user_error("{}: is an image; give the tensor as .npy, .npz or .pb", typed_);
     auto use = preprocess_.find(wanted.name);
@@ -153,7 +151,7 @@ class Collector {
     use->second.used = true;
     const Preprocess& preprocess = use->second.preprocess;
     place(index,
-          {image_tensor(decode(file, kind), preprocess, wanted, file),
+          {image_tensor(image_of(file), preprocess, wanted, file),
            fmt::format("{}, preprocessing {}", file, preprocess.name)},
           true);
   }

@@ -33,12 +33,13 @@ constexpr std::array<uint64_t, 19> kTwoOverPi = {
     0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
     0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
 
-/// The bits [first, first + count) of 2/pi behind the point, with their weight.
-double piece_of_two_over_pi(int first, int count) {
+/// The bits [first, first + count) of 2/pi behind the point, with their weight, times 2^scale: by itself a
+/// late piece is denormal, and loses bits.
+double piece_of_two_over_pi(int first, int count, int scale) {
   uint64_t value = 0;
   for (int bit = first; bit < first + count; ++bit)
     value = value << 1 | (kTwoOverPi[static_cast<size_t>(bit / 64)] >> (63 - bit % 64) & 1);
-  return std::ldexp(static_cast<double>(value), -first - count);
+  return std::ldexp(static_cast<double>(value), scale - first - count);
 }
 
 std::string name_of_lanes(llvm::Type* type) {
@@ -74,7 +75,7 @@ MathBuilder::Quadrant MathBuilder::far_quadrant(Value* x, bool from_narrow) {
   const int last = (from_narrow ? kNarrowExponents : kWideExponents) + kLeastBits;
   Value *sum = constant(x, 0), *error = constant(x, 0);
   for (int first = 0; first < last; first += width) {
-    const double piece = std::ldexp(piece_of_two_over_pi(first, width), scale);
+    const double piece = piece_of_two_over_pi(first, width, scale);
     for (Value* part : parts) {
       if (part == nullptr) continue;
       Value* product = b_.CreateFMul(part, constant(x, piece));

@@ -6,17 +6,12 @@
 
 #include "host/custom_ops/signature.h"
 #include "host/support/error.h"
+#include "host/support/words.h"
 
 namespace gantry {
 namespace {
 
-std::string_view trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
-bool is_name(std::string_view text) {
+bool is_identifier(std::string_view text) {
   const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   return !text.empty() && letter(text.front()) && std::ranges::all_of(text, [&](char c) {
     return letter(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
@@ -44,7 +39,7 @@ std::vector<std::string_view> split_outside(std::string_view text) {
 std::pair<std::string, std::string_view> split_name(std::string_view text, const char* what) {
   const size_t colon = text.find(':');
   const std::string_view name = trim(text.substr(0, colon));
-  if (!is_name(name)) user_error("'{}': {} begins with a name of letters, digits and _", text, what);
+  if (!is_identifier(name)) user_error("'{}': {} begins with a name of letters, digits and _", text, what);
   return {std::string(name),
           colon == std::string_view::npos ? std::string_view() : trim(text.substr(colon + 1))};
 }
@@ -163,7 +158,7 @@ TensorPattern parse_tensor_pattern(std::string_view text) {
   if (bracket == std::string_view::npos || !take_end(type, ']'))
     user_error("'{}': a tensor is written as \"x: f32[N, C]\"", text);
   pattern.type = trim(type.substr(0, bracket));
-  if (!is_name(pattern.type)) user_error("'{}': the element type is missing", text);
+  if (!is_identifier(pattern.type)) user_error("'{}': the element type is missing", text);
   pattern.dims = parse_dims(type.substr(bracket + 1), text, pattern.leading);
   return pattern;
 }

@@ -8,14 +8,10 @@
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
+#include "host/support/words.h"
 
 namespace gantry {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return text.substr(0, text.find_last_not_of(" \t\r") + 1);
-}
 
 /// "nn.conv {form=direct, block=32}  // Conv_0".
 NodeDecision parse_line(std::string_view line) {
@@ -23,11 +19,11 @@ NodeDecision parse_line(std::string_view line) {
   if (brace == std::string_view::npos || end == std::string_view::npos || end < brace)
     user_error("expected an op and a decision, such as: nn.conv {{form=direct, block=32}}  // Conv_0");
   NodeDecision node;
-  const std::string op(trimmed(line.substr(0, brace)));
+  const std::string op(trim(line.substr(0, brace)));
   node.op = op_set().find(op);
   if (node.op == nullptr) user_error("there is no op '{}'{}", op, did_you_mean(op, op_set().names()));
   node.decision = parse_decision(line.substr(brace, end + 1 - brace));
-  const std::string_view rest = trimmed(line.substr(end + 1));
+  const std::string_view rest = trim(line.substr(end + 1));
   if (!rest.empty() && !rest.starts_with("//"))
     user_error("behind a decision stand // and names of nodes, not '{}'", rest);
   if (!rest.empty()) node.origin = parse_origin(rest.substr(2));
@@ -52,12 +48,12 @@ DecisionFile DecisionFile::parse(std::string_view text, const std::string& file)
   std::string target;
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
+    const std::string_view line = trim(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty() || line.front() == '#') continue;
     const std::string place = fmt::format("{}:{}", file, number);
     if (line.front() == '[' && line.back() == ']') {
-      target = trimmed(line.substr(1, line.size() - 2));
+      target = trim(line.substr(1, line.size() - 2));
       continue;
     }
     try {

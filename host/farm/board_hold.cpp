@@ -10,10 +10,9 @@
 #include <utility>
 
 #include "host/farm/farm_file.h"
+#include "host/farm/lease_key.h"
 #include "host/farm/lease_machine.h"
-#include "host/support/cleanup.h"
 #include "host/support/error.h"
-#include "host/support/output_file.h"
 #include "host/support/stopwatch.h"
 #include "rpc/client/client.h"
 
@@ -28,43 +27,6 @@ constexpr milliseconds kLook{2000};
 constexpr double kFarewellS = 5;
 /// A server that is started again is there after this.
 constexpr double kAbsenceS = 10;
-constexpr char kKeyStart[] = "lease-";
-
-/// A key in a board's key folder while this lives.
-class InstalledKey {
- public:
-  InstalledKey(const std::filesystem::path& folder, const rpc::PskKey& key)
-      : path_(folder / (kKeyStart + key.identity + ".key")) {
-    {
-      cleanup::Section section;
-      section.add(path_);
-    }
-    // The server reads files whose names do not begin with a dot.
-    const std::filesystem::path written = folder / ("." + path_.filename().string());
-    write_file(written, rpc::key_file_text(key), OutputFile::Privacy::kSecret);
-    std::filesystem::rename(written, path_);
-  }
-  InstalledKey(const InstalledKey&) = delete;
-  InstalledKey& operator=(const InstalledKey&) = delete;
-  ~InstalledKey() {
-    cleanup::Section section;
-    std::error_code error;
-    std::filesystem::remove(path_, error);
-    section.remove(path_);
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// Those of leases that were killed: who has the board's lock may.
-void remove_stale_keys(const std::filesystem::path& folder) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (!entry.path().filename().string().starts_with(kKeyStart)) continue;
-    std::filesystem::remove(entry.path(), error);
-  }
-}
 
 std::unique_ptr<rpc::BoardClient> connect(const std::string& address, const rpc::PskKey& key) {
   rpc::ConnectOptions options;

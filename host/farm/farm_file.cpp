@@ -7,7 +7,6 @@
 #include <toml++/toml.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -20,6 +19,7 @@
 #include "host/support/folder_lock.h"
 #include "host/support/output_file.h"
 #include "host/support/suggest.h"
+#include "host/support/words.h"
 
 namespace gantry::farm {
 namespace {
@@ -27,14 +27,6 @@ namespace {
 constexpr char kFile[] = "farm.toml";
 /// What is shared by those who may lease, whatever their umask.
 constexpr mode_t kOfTheGroup = 0660;
-
-bool is_name(const std::string& text) {
-  constexpr std::string_view kOthers = ".-_";
-  return !text.empty() && text.size() <= 64 && text[0] != '.' &&
-         std::ranges::all_of(text, [&](unsigned char c) {
-           return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != std::string_view::npos;
-         });
-}
 
 std::string field(const toml::table& board, std::string_view key, const std::string& where) {
   const toml::node* node = board.get(key);
@@ -96,7 +88,7 @@ void FarmFile::update(const std::filesystem::path& folder, const std::function<v
 
 void FarmFile::add(const std::string& name, FarmBoard board) {
   for (const std::string& word : {name, board.type})
-    if (!is_name(word))
+    if (!is_board_word(word) || word.starts_with('.'))
       user_error("'{}' is no name of a board or its type: letters, digits, '.', '-' and '_', at most 64",
                  word);
   for (const auto& [other, known] : boards_)

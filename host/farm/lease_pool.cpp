@@ -226,7 +226,8 @@ bool LeasePool::lost(size_t place, uint64_t lease) {
     own.lost = true;
     own.fruitless = own.used ? 0 : own.fruitless + 1;
   }
-  return std::ranges::any_of(places_, [](const auto& one) { return one->fruitless < kMostFruitless; });
+  return std::ranges::any_of(
+      places_, [](const auto& one) { return !one->given_up && one->fruitless < kMostFruitless; });
 }
 
 void LeasePool::used(size_t place, uint64_t lease) {

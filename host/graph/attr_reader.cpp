@@ -5,15 +5,10 @@
 #include "host/graph/text.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
+#include "host/support/words.h"
 
 namespace gantry {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 class AttrReader : public AttrVisitor {
  public:

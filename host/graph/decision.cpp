@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "host/support/error.h"
+#include "host/support/words.h"
 
 namespace gantry {
 namespace {
@@ -14,12 +15,6 @@ bool is_word(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   });
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  text.remove_prefix(begin);
-  return text.substr(0, text.find_last_not_of(" \t\r") + 1);
 }
 
 [[noreturn]] void refuse(std::string_view text) {
@@ -44,7 +39,7 @@ std::string to_string(const Decision& decision) {
 }
 
 Decision parse_decision(std::string_view given) {
-  const std::string_view text = trimmed(given);
+  const std::string_view text = trim(given);
   if (text.size() < 2 || text.front() != '{' || text.back() != '}') refuse(text);
   Decision decision;
   for (std::string_view rest = text.substr(1, text.size() - 2); !rest.empty();) {
@@ -53,7 +48,7 @@ Decision parse_decision(std::string_view given) {
     rest.remove_prefix(std::min(comma + 1, rest.size()));
     const size_t equal = entry.find('=');
     if (equal == std::string_view::npos) refuse(text);
-    const std::string_view name = trimmed(entry.substr(0, equal)), value = trimmed(entry.substr(equal + 1));
+    const std::string_view name = trim(entry.substr(0, equal)), value = trim(entry.substr(equal + 1));
     if (!is_word(name) || decision.form.empty() != (name == "form")) refuse(text);
     if (name == "form") {
       if (!is_word(value)) refuse(text);

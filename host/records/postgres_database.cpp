@@ -86,15 +86,11 @@ class Parameters {
 class PostgresDatabase : public Database {
  public:
   PostgresDatabase(const std::string& url, const StoreOptions& options)
-      : place_(without_password(url)), patience_(options.patience_seconds) {
-    connect(url);
-    const auto milliseconds = static_cast<int64_t>(patience_ * 1000);
-    run(fmt::format("SET lock_timeout = {}", milliseconds));
-    // A program that is stopped in the middle of a transaction holds up nobody.
-    run("SET idle_in_transaction_session_timeout = '60s'");
-    run("SET synchronous_commit = on");
-    run("SET client_min_messages = warning");
-    if (options.read_only) run("SET default_transaction_read_only = on");
+      : url_(url),
+        place_(without_password(url)),
+        patience_(options.patience_seconds),
+        read_only_(options.read_only) {
+    connect();
     expect_records(options);
   }
 
@@ -121,7 +117,21 @@ class PostgresDatabase : public Database {
   int64_t changed() override { return changed_; }
 
  protected:
-  void begin() override { run("BEGIN ISOLATION LEVEL READ COMMITTED"); }
+  /// Where the server was started again since, or went away for a while, it is connected to again: nothing
+  /// has begun, so that nothing is done twice.
+  void begin() override {
+    const std::string begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+    if (is_connected()) {
+      try {
+        run(begin);
+        return;
+      } catch (const Error&) {
+        if (is_connected()) throw;
+      }
+    }
+    connect_again();
+    run(begin);
+  }
   void commit() override { run("COMMIT"); }
   void rollback() noexcept override {
     // Of a connection that is gone the server undoes it.
@@ -133,7 +143,21 @@ class PostgresDatabase : public Database {
   }
 
  private:
-  void connect(const std::string& url) {
+  bool is_connected() const { return connection_ != nullptr && PQstatus(connection_.get()) == CONNECTION_OK; }
+  /// Who asks often waits for a server that does not answer a tenth of the time at most.
+  void connect_again() {
+    connection_.reset();
+    const Clock::time_point began = Clock::now();
+    if (began < next_try_) board_error("{}: the connection to the server is lost", place_);
+    try {
+      connect();
+    } catch (...) {
+      connection_.reset();
+      next_try_ = Clock::now() + 9 * (Clock::now() - began);
+      throw;
+    }
+  }
+  void connect() {
     // What the URL says itself, standing later, counts more.
     const char* const names[] = {"connect_timeout",
                                  "application_name",
@@ -142,11 +166,17 @@ class PostgresDatabase : public Database {
                                  "tcp_user_timeout",
                                  "dbname",
                                  nullptr};
-    const char* const values[] = {kConnectSeconds, "gantry", "10", "5", "30000", url.c_str(), nullptr};
+    const char* const values[] = {kConnectSeconds, "gantry", "10", "5", "30000", url_.c_str(), nullptr};
     connection_.reset(PQconnectdbParams(names, values, 1));
     if (connection_ == nullptr) throw std::bad_alloc();
     if (PQstatus(connection_.get()) != CONNECTION_OK)
       board_error("{}: cannot be reached: {}", place_, in_a_line(PQerrorMessage(connection_.get())));
+    run(fmt::format("SET lock_timeout = {}", static_cast<int64_t>(patience_ * 1000)));
+    // A program that is stopped in the middle of a transaction holds up nobody.
+    run("SET idle_in_transaction_session_timeout = '60s'");
+    run("SET synchronous_commit = on");
+    run("SET client_min_messages = warning");
+    if (read_only_) run("SET default_transaction_read_only = on");
   }
 
   void expect_records(const StoreOptions& options) {
@@ -257,9 +287,11 @@ class PostgresDatabase : public Database {
     internal_error("{}: PostgreSQL says {} ({})", place_, said, code);
   }
 
-  std::string place_;
+  std::string url_, place_;
   double patience_;
+  bool read_only_;
   Connection connection_;
+  Clock::time_point next_try_{};  ///< not before it a lost server is connected to again
   int64_t changed_ = 0;
 };
 

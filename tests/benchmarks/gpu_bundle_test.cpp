@@ -135,6 +135,15 @@ TEST_F(Bundle, LeavesOutCasesThatPassedInAFormerRun) {
   EXPECT_EQ(said(results(), 1, "test_add_bcast", "/cuda/result"), "failed to load");
   EXPECT_EQ(said(results(), 1, "test_add_bcast", "/cuda-emulated/result"), "");
   EXPECT_THAT(contents(out() / "table.md"), HasSubstr("passed in a former run"));
+  const fs::path later = out().parent_path() / "later.json";
+  fs::copy_file(out() / "results.json", later);
+  const Outcome third = run(
+      {command("60", {"--only", "cases", "--skip-passed", former.string(), "--skip-passed", later.string()}),
+       {},
+       Seconds(80)});
+  EXPECT_TRUE(third.ok()) << third.output << third.why();
+  EXPECT_EQ(said(results(), 1, "test_add_bcast", "/cuda-emulated/result"), "")
+      << "of the first run it is known";
   std::ofstream(former) << "[1]";
   const Outcome wrong = run({command("60", {"--skip-passed", former.string()}), {}, Seconds(20)});
   EXPECT_EQ(wrong.code, 1);

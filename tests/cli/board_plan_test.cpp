@@ -11,7 +11,7 @@
 #include "host/cli/boards/ssh_command.h"
 #include "host/support/child_pipes.h"
 #include "host/support/temporary.h"
-#include "tests/cli/message_of.h"
+#include "tests/support/message_of.h"
 
 namespace gantry::cli {
 namespace {

@@ -9,11 +9,12 @@
 #include "host/cli/input_kind.h"
 #include "host/cli/npz.h"
 #include "host/support/error.h"
-#include "tests/cli/message_of.h"
+#include "tests/support/message_of.h"
 
 namespace gantry::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 
@@ -29,9 +30,7 @@ std::vector<std::byte> bytes_of(const std::string& name) {
 }
 
 Image decode(const std::string& name, std::span<const std::byte> bytes) {
-  if (name.ends_with(".png")) return decode_png(bytes, name);
-  if (name.ends_with(".jpg")) return decode_jpeg(bytes, name);
-  return decode_pnm(bytes, name);
+  return decode_image(bytes, name);
 }
 Image decode(const std::string& name) {
   return decode(name, bytes_of(name));
@@ -51,13 +50,23 @@ void expect_equal(const Image& image, const HostTensor& expected, const std::str
 TEST(Images, AreDecodedAsPillowDoes) {
   for (const char* name : {"picture.png", "picture.ppm", "gray.png", "palette.png", "alpha.png", "deep.png",
                            "picture.jpg", "progressive.jpg", "gray.jpg"}) {
-    expect_equal(decode(name), reference(std::string("decoded ") + name), name);
+    const HostTensor expected = reference(std::string("decoded ") + name);
+    const Image image = decode(name);
+    expect_equal(expected.shape.size() == 3 ? image : to_gray(image), expected, name);
   }
+}
+
+TEST(Images, ComeInTheFormatsThatModelsDecode) {
+  const std::string text = "P3 2 1 255\n1 2 3 4 5 6", array = "\x93NUMPY";
+  const auto bytes = std::as_bytes(std::span(text));
+  EXPECT_TRUE(begins_as_image(bytes));
+  EXPECT_EQ(decode("a.ppm", bytes).pixels, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
+  EXPECT_FALSE(begins_as_image(std::as_bytes(std::span(array))));
+  EXPECT_THAT(message_of([&] { decode("a", std::as_bytes(std::span(array))); }), HasSubstr("a: the 6 bytes"));
 }
 
 TEST(Images, BecomeGrayAsPillowDoes) {
   expect_equal(to_gray(decode("picture.png")), reference("luma"), "luma");
-  EXPECT_EQ(to_gray(to_rgb(decode("gray.png"))).pixels, decode("gray.png").pixels);
 }
 
 TEST(Images, AreResizedAsPillowDoes) {
@@ -84,16 +93,17 @@ TEST(Images, ShrunkWithoutAntialiasWeighTwoNeighbours) {
 }
 
 TEST(Images, OfCmykAreRefused) {
-  EXPECT_THAT(message_of([] { decode("cmyk.jpg"); }), HasSubstr("cmyk.jpg: a JPEG of CMYK"));
+  EXPECT_THAT(message_of([] { decode("cmyk.jpg"); }), AllOf(HasSubstr("cmyk.jpg: "), HasSubstr("CMYK")));
 }
 
 TEST(Images, WithLargeSidesAreRefusedBeforeTheyAreDecoded) {
   std::vector<std::byte> bytes = bytes_of("picture.png");
   bytes[16] = std::byte{0x0f};  // width 0x0f00003d
-  EXPECT_THAT(message_of([&] { decode("a.png", bytes); }), HasSubstr("a.png: cannot be decoded as PNG"));
+  EXPECT_THAT(message_of([&] { decode("a.png", bytes); }),
+              HasSubstr("a.png: the image cannot be decoded as PNG"));
   const std::string huge = "P6 65500 65500 255\n";
   EXPECT_THAT(message_of([&] { decode("a.ppm", std::as_bytes(std::span(huge))); }),
-              HasSubstr("a.ppm: an image of 65500 x 65500 pixels"));
+              HasSubstr("a.ppm: the image in PNM has 65500 x 65500 pixels"));
 }
 
 TEST(Images, CutAnywhereGiveAnError) {

@@ -9,7 +9,7 @@
 #include "host/cli/npy.h"
 #include "host/onnx/import.h"
 #include "host/support/error.h"
-#include "tests/cli/message_of.h"
+#include "tests/support/message_of.h"
 
 namespace gantry::cli {
 namespace {

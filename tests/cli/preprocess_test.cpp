@@ -10,7 +10,7 @@
 #include "host/cli/input_kind.h"
 #include "host/cli/npz.h"
 #include "host/support/error.h"
-#include "tests/cli/message_of.h"
+#include "tests/support/message_of.h"
 
 namespace gantry::cli {
 namespace {
@@ -27,7 +27,7 @@ HostTensor reference(const std::string& name) {
 }
 
 Image picture(const std::string& name = "picture.png") {
-  return decode_png(read_bytes(kData + "/" + name, 1 << 20), name);
+  return decode_image(read_bytes(kData + "/" + name, 1 << 20), name);
 }
 
 rpc::TensorDescription input(const std::string& type, std::vector<int64_t> shape) {

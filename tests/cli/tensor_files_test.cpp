@@ -16,8 +16,8 @@
 #include "host/onnx/tensor_data.h"
 #include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
-#include "tests/cli/message_of.h"
 #include "tests/cli/outcome.h"
+#include "tests/support/message_of.h"
 
 namespace gantry::cli {
 namespace {

@@ -166,6 +166,29 @@ TEST_P(MathOn, EveryFunctionKeepsItsErrorBound) {
   }
 }
 
+// Near a multiple of pi, and so large that the last bits of 2/pi that are looked at decide.
+TEST(MathOfF64, SinesOfTheLargestArgumentsHaveAllTheirDigits) {
+  std::vector<double> x{DBL_MAX,  -DBL_MAX,  0x1.0d12ebb9c8c12p+1023, -0x1.0d12ebb9c8c12p+1023,
+                        0x1p1023, -0x1p1023, 0x1.4551061aadd5dp+1023, 0x1p1000};
+  const auto count = static_cast<int64_t>(x.size());
+  std::vector<double> sine(x.size()), tangent(x.size());
+  Buffer in = argument("in", DType::kF64, count), out = argument("out", DType::kF64, count),
+         other = argument("other", DType::kF64, count);
+  Expr at = ramp(0, 1, 8);
+  Stmt body = block({store(out, at, call(MathFn::kSin, {load(in, at)})),
+                     store(other, at, call(MathFn::kTan, {load(in, at)}))});
+  ASSERT_EQ(run_kernel(make_kernel("large", {in, out, other}, body), {x.data(), sine.data(), tangent.data()}),
+            0);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto close_to = [&](double got, long double exact, double bound) {
+      EXPECT_LE(std::fabs(static_cast<long double>(got) - exact), bound * std::fabs(exact))
+          << fmt::format("{:a}", x[i]) << ": " << got << ", not " << static_cast<double>(exact);
+    };
+    close_to(sine[i], std::sin(static_cast<long double>(x[i])), 1e-13);
+    close_to(tangent[i], std::tan(static_cast<long double>(x[i])), 1e-13);
+  }
+}
+
 TEST(MathOfF32, TruncationToBf16ClearsTheLowerHalf) {
   std::vector<float> x{0.F, -0.F, 1.F, -1.F, 3.14159265F, -2.7182818F, 1e-40F, 3e38F, INFINITY, -INFINITY};
   std::mt19937 random(3);

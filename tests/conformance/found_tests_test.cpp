@@ -7,16 +7,16 @@
 #include <fstream>
 
 #include "host/conformance/test_model.h"
-#include "tests/cli/message_of.h"
+#include "tests/support/message_of.h"
 #include "tests/support/server_process.h"
 
 namespace gantry::conformance {
 namespace {
 
 namespace fs = std::filesystem;
-using cli::testing::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::message_of;
 
 class FoundTests : public ::testing::Test {
  protected:

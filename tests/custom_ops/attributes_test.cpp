@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "host/loops/custom_kernel.h"
-#include "tests/custom_ops/message_of.h"
+#include "tests/support/message_of.h"
 
 namespace gantry {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "device_runtime/include/gantry/custom_op.h"
 #include "device_runtime/src/elf_loader.h"
-#include "tests/custom_ops/message_of.h"
+#include "tests/support/message_of.h"
 
 namespace gantry {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "host/custom_ops/custom_ops.h"
-#include "tests/custom_ops/message_of.h"
+#include "tests/support/message_of.h"
 
 namespace gantry {
 namespace {

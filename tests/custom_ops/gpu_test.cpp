@@ -8,7 +8,7 @@
 #include "host/custom_ops/custom_ops.h"
 #include "host/driver/compile.h"
 #include "host/onnx/import.h"
-#include "tests/custom_ops/message_of.h"
+#include "tests/support/message_of.h"
 
 namespace gantry {
 namespace {

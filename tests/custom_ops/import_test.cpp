@@ -12,8 +12,8 @@
 #include "host/onnx/import.h"
 #include "host/ops/custom.h"
 #include "host/ops/op.h"
-#include "tests/custom_ops/message_of.h"
 #include "tests/support/interpreted.h"
+#include "tests/support/message_of.h"
 
 namespace gantry {
 namespace {

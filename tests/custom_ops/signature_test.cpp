@@ -5,7 +5,7 @@
 
 #include <deque>
 
-#include "tests/custom_ops/message_of.h"
+#include "tests/support/message_of.h"
 
 namespace gantry {
 namespace {

@@ -1,7 +1,10 @@
 // Builtins that decode images, and plans that call them. testdata/images/make_images.py makes the files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <random>
 
@@ -151,6 +154,8 @@ TEST(PnmImages, ThatAreDamagedAreRefused) {
         "P6 1 1 65536\nabcdef", "P5 1 1 1\n\2", "P2 1 1 3\n4", "P2 2 1 3\n1", "P2 1 1 3\n-1", "P1 1 1\n2",
         "P6 0 1 255\n", "P6 99999999999999999999 1 255\nabc", "P6 1 1 #", "P6 1 1 255#"})
     EXPECT_EQ(decode(bytes_of(wrong)).status.code(), GANTRY_INVALID_ARGUMENT) << wrong;
+  for (const char* wrong : {"P6 1 1 255xabc", "P6 1 1 255#abc", "P61 1 255\nabc"})
+    EXPECT_THAT(decode(bytes_of(wrong)).status.message(), HasSubstr("its header is damaged")) << wrong;
   EXPECT_THAT(decode(bytes_of("P6 60000 60000 255\n")).status.message(), HasSubstr("60000 x 60000"));
 }
 
@@ -233,6 +238,28 @@ TEST(TiffImages, WithWhatIsNotDecodedSayWhat) {
   EXPECT_THAT(decode(tiff({width, bits, gray}, {1})).status.message(), HasSubstr("no pixels"));
 }
 
+TEST(TiffImages, OfMillionsOfSamplesAreRefusedAtOnce) {
+  // Fields of tags that are not known, then the sizes of as many samples as there are bytes.
+  constexpr uint32_t kUnknown = 20'000, kSamples = 1'000'000;
+  Bytes bytes = bytes_of(std::string_view("II*\0", 4));
+  append(bytes, 4, {8});
+  append(bytes, 2, {kUnknown + 4});
+  const auto field = [&](uint32_t tag, uint32_t type, uint32_t count, uint32_t value) {
+    append(bytes, 2, {tag, type});
+    append(bytes, 4, {count, value});
+  };
+  for (uint32_t i = 0; i < kUnknown; ++i) field(1, 3, 1, 0);
+  field(256, 3, 1, 1);
+  field(257, 3, 1, 1);
+  field(258, 1, kSamples, static_cast<uint32_t>(bytes.size() + 24 + 4));
+  field(277, 4, 1, kSamples);
+  append(bytes, 4, {0});
+  bytes.resize(bytes.size() + kSamples, 8);
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THAT(decode(bytes).status.message(), HasSubstr("more than 8"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
+}
+
 TEST(JpegImages, AreColouredOrGray) {
   Bytes colours;
   for (int i = 0; i < 64; ++i) colours.insert(colours.end(), {200, 100, 50});
@@ -252,6 +279,23 @@ TEST(PngImages, ThatAreTooLargeAreRefusedByTheirHeaders) {
   if (status.code() == GANTRY_INCOMPATIBLE) GTEST_SKIP() << status.message();
   EXPECT_EQ(status.code(), GANTRY_INVALID_ARGUMENT);
   EXPECT_THAT(status.message(), HasSubstr("60000 x 60000"));
+}
+
+TEST(PngImages, OfHugeTextsTakeNoMemoryForThem) {
+  const Bytes once = file("text.png"), name = bytes_of("IDAT");
+  // The text stands between the header's 8 + 25 bytes and the pixels.
+  const auto pixels = std::search(once.begin(), once.end(), name.begin(), name.end()) - 4;
+  Bytes bytes(once.begin(), once.begin() + 33);
+  for (int i = 0; i < 20; ++i) bytes.insert(bytes.end(), once.begin() + 33, pixels);
+  bytes.insert(bytes.end(), pixels, once.end());
+  const auto most_resident_mb = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1024;
+  };
+  const long before = most_resident_mb();
+  expect_image(bytes, 2, 4, kPixels);
+  EXPECT_LT(most_resident_mb() - before, 150);  // of 320
 }
 
 TEST(WebpImages, AreDecoded) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -28,6 +29,9 @@ class PlayedSlurm : public Slurm {
   JobId submit(const JobRequest& request) override {
     const std::scoped_lock lock(mutex_);
     if (refuses_) throw SlurmError("sbatch failed (1): there is no such board", false);
+    if (std::ranges::find(leases_, request.comment) == leases_.end()) leases_.push_back(request.comment);
+    if (refused_ > 0 && leases_.size() >= refused_ && leases_[refused_ - 1] == request.comment)
+      throw SlurmError("sbatch failed (1): no more than one", false);
     Job job;
     job.id = static_cast<JobId>(jobs_.size() + 1);
     job.state = "PENDING";
@@ -76,6 +80,11 @@ class PlayedSlurm : public Slurm {
     const std::scoped_lock lock(mutex_);
     refuses_ = true;
   }
+  /// Of all leases the Nth that is asked for, from 1 on, however often.
+  void refuse_lease(size_t number) {
+    const std::scoped_lock lock(mutex_);
+    refused_ = number;
+  }
   size_t looks() const {
     const std::scoped_lock lock(mutex_);
     return looks_;
@@ -100,7 +109,8 @@ class PlayedSlurm : public Slurm {
   size_t boards_;
   std::vector<Job> jobs_;
   std::vector<std::string> scripts_;
-  size_t looks_ = 0;
+  std::vector<std::string> leases_;  ///< that were asked for, by what their jobs say of themselves
+  size_t looks_ = 0, refused_ = 0;
   bool away_ = false, refuses_ = false;
 };
 
@@ -208,6 +218,16 @@ TEST_F(Pool, BoardsThatAreOfNoUseAgainAndAgainLeaveNoHope) {
   EXPECT_TRUE(lose());
   EXPECT_TRUE(lose());
   EXPECT_FALSE(lose());
+}
+
+TEST_F(Pool, APlaceThatIsGivenUpIsNoHope) {
+  slurm_.refuse_lease(2);
+  make(2);
+  wait_until([&] { return held().size() == 1 && pool_->words().empty(); });
+  for (const bool hope : {true, true, false}) {
+    wait_until([&] { return pool_->board(0).has_value(); });
+    EXPECT_EQ(pool_->lost(0, pool_->board(0)->lease), hope);
+  }
 }
 
 TEST_F(Pool, ABoardThatItHasIsUsedUntilItIsGivenBack) {

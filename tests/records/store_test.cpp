@@ -5,12 +5,14 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <thread>
 
+#include "host/records/database.h"
 #include "host/support/error.h"
 #include "tests/records/samples.h"
 
@@ -107,6 +109,23 @@ TEST_P(AnyStore, WhatIsAddedIsThereForWhoOpensItNext) {
   const Record failed = testing::failed(sample_record(), Outcome::kTimedOut);
   open()->add(std::vector{sample_record(), failed});
   EXPECT_THAT(of_work(*open(), sample_work()), ElementsAre(sample_record(), failed));
+}
+
+TEST_P(AnyStore, GoesOnBehindALostConnection) {
+  const auto store = open();
+  store->add(std::vector{numbered(1)});
+  if (GetParam() == Kind::kPostgres) {
+    const auto other = open_postgres(place_, making());
+    const std::string others =
+        "FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND "
+        "pid "
+        "<> pg_backend_pid()";
+    other->run("SELECT pg_terminate_backend(pid) " + others);
+    while (std::get<int64_t>(other->run("SELECT COUNT(*) " + others).at(0).at(0)) > 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  store->add(std::vector{numbered(2)});
+  EXPECT_THAT(models(*store), ElementsAre("model 1", "model 2"));
 }
 
 TEST_P(AnyStore, NumbersAndTextComeBackToTheLastBit) {

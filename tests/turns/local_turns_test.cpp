@@ -125,6 +125,18 @@ TEST_F(Turns, NobodyWaitsForTheDead) {
   EXPECT_EQ(files(), 1u) << "what the dead one left is gone";
 }
 
+TEST_F(Turns, WhatWasKilledBeforeItWaitedIsRemovedAfterAWhile) {
+  program();  // makes the folder
+  const auto left = folder() / "new-1-0000002a", young = folder() / "new-1-0000002b";
+  for (const auto& path : {left, young}) std::ofstream(path) << "";
+  std::filesystem::last_write_time(left,
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2));
+  auto next = program();
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(young)) << "its program may be about to lock it";
+  EXPECT_TRUE(next->try_take());
+}
+
 TEST_F(Turns, ManyProgramsNeverOverlap) {
   const auto log = directory_.path() / "log";
   std::vector<rpc::ChildProcess> children;

@@ -1,13 +1,12 @@
 #include "host/cli/turns/farm_options.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <string_view>
 
 #include "host/cli/between.h"
 #include "host/support/error.h"
+#include "host/support/words.h"
 #include "rpc/error.h"
 
 namespace gantry::cli {
@@ -29,13 +28,11 @@ void use_board(ExecutionOptions& choice, const farm::LeasedBoard& lease) {
 }  // namespace
 
 BoardsWanted boards_wanted(const FarmOptions& options) {
-  constexpr std::string_view kOthers = ".-_";
   const size_t colon = options.board.find(':');
   BoardsWanted wanted{options.board.substr(0, colon)};
-  if (wanted.type.empty() || !std::ranges::all_of(wanted.type, [&](unsigned char c) {
-        return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != std::string_view::npos;
-      }))
-    user_error("--board {}: a type of board has letters, digits, '.', '-' and '_'", options.board);
+  if (!is_board_word(wanted.type))
+    user_error("--board {}: a type of board has letters, digits, '.', '-' and '_', at most 64",
+               options.board);
   if (colon == std::string::npos) return wanted;
   wanted.count = count_of(std::string_view(options.board).substr(colon + 1));
   if (wanted.count == 0)

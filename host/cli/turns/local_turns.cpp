@@ -15,11 +15,14 @@
 #include <random>
 
 #include "host/support/error.h"
+#include "host/support/temporary.h"
 
 namespace gantry::cli {
 namespace {
 
 constexpr char kTicketEnd[] = ".waits";
+/// A place in the queue that has no name there yet.
+constexpr char kTicketStart[] = "new-";
 
 /// The same for all programs of this machine.
 int64_t now_ns() {
@@ -69,6 +72,7 @@ LocalTurns::LocalTurns(std::filesystem::path folder, std::string purpose, rpc::L
   struct stat status {};
   if (::lstat(folder_.c_str(), &status) != 0) fail(folder_, errno);
   if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid()) fail(folder_, EPERM);
+  remove_stale(folder_, kTicketStart);
   lock_ = open_file(folder_ / "lock", O_RDWR | O_CREAT);
   if (lock_ < 0) fail(folder_ / "lock", errno);
 }
@@ -82,7 +86,7 @@ void LocalTurns::queue() {
   if (!ticket_name_.empty()) return;
   // It gets the name by which others see it once it is locked: an unlocked one is a dead program's.
   const std::filesystem::path made =
-      folder_ / fmt::format("new-{}-{:08x}", ::getpid(), std::random_device()());
+      folder_ / fmt::format("{}{}-{:08x}", kTicketStart, ::getpid(), std::random_device()());
   ticket_ = open_file(made, O_RDWR | O_CREAT | O_EXCL);
   if (ticket_ < 0) fail(made, errno);
   (void)try_lock(ticket_, LOCK_EX);

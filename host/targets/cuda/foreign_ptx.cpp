@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "host/support/error.h"
+#include "host/targets/cuda/ptx_text.h"
 
 namespace gantry::cuda {
 namespace {
@@ -68,19 +69,11 @@ std::string renamed(std::string_view text, const std::string& name, const std::s
   return result;
 }
 
-/// The text without the directives that begin it.
 std::string without_head(std::string_view text) {
   std::string rest;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    const size_t first = std::min(line.find_first_not_of(" \t"), line.size());
-    const std::string_view word = line.substr(first);
-    const bool head =
-        word.starts_with(".version") || word.starts_with(".target") || word.starts_with(".address_size");
-    if (!head) rest += std::string(line) + "\n";
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for_each_line(text, [&](std::string_view line) {
+    if (!is_head(line)) rest.append(line) += '\n';
+  });
   return rest;
 }
 

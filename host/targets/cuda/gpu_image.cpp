@@ -8,6 +8,7 @@
 #include "host/support/error.h"
 #include "host/targets/cuda/cuda.h"
 #include "host/targets/cuda/foreign_ptx.h"
+#include "host/targets/cuda/ptx_text.h"
 #include "host/targets/cuda/ptxas.h"
 
 namespace gantry::cuda {
@@ -15,25 +16,11 @@ namespace {
 
 constexpr std::string_view kEntry = ".entry ";
 
-/// Calls `visit` with each line, without its end.
-template <typename Visit>
-void for_each_line(std::string_view text, Visit&& visit) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    visit(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
-bool is_header(std::string_view line) {
-  return line.starts_with(".version") || line.starts_with(".target") || line.starts_with(".address_size");
-}
-
 /// Appends a kernel's text; all but the first go without the directives that say what the text is.
 void append(std::string& ptx, std::string_view kernel) {
   const bool first = ptx.empty();
   for_each_line(kernel, [&](std::string_view line) {
-    if (line.starts_with("//") || (!first && is_header(line))) return;
+    if (line.starts_with("//") || (!first && is_head(line))) return;
     if (line.empty() && ptx.ends_with("\n\n")) return;
     ptx.append(line);
     ptx += '\n';

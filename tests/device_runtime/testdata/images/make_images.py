@@ -98,6 +98,8 @@ def main():
         'pixels.webp': webp(PIXELS, 4, 2), 'pixels.png': png(4, 2, 8, 2, [PIXELS[:12], PIXELS[12:]]),
         'alpha.png': png(4, 2, 8, 6, [faint[:16], faint[16:]]),
         'palette.png': png(4, 1, 2, 3, [bytes([0b00011011])], (b'PLTE', PIXELS[:12])),
+        'text.png': png(4, 2, 8, 2, [PIXELS[:12], PIXELS[12:]],
+                        (b'zTXt', b'a\0\0' + zlib.compress(b'a' * (16 << 20), 9))),  # of 16 MiB
         'gray16.png': png(2, 1, 16, 0, [bytes([1, 255, 128, 0])]), 'huge.png': png(60000, 60000, 8, 2, []),
         'lzw.tif': tiff(48, 40, 5, lzw(wide)), 'predicted.tif': tiff(48, 40, 5, lzw(differences(wide, 144)), predictor=2),
         'deflate.tif': tiff(48, 40, 8, zlib.compress(wide), '>')}

@@ -1,0 +1,26 @@
+// Small things that text is asked for.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace gantry {
+
+/// Without the blanks around it: spaces, tabs, ends of lines.
+inline std::string_view trim(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+/// What a board, or its type, may be called: letters, digits, '.', '-' and '_', 64 of them at most.
+inline bool is_board_word(std::string_view text) {
+  constexpr std::string_view kOthers = ".-_";
+  constexpr size_t kMost = 64;
+  return !text.empty() && text.size() <= kMost && std::ranges::all_of(text, [&](unsigned char c) {
+    return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+}  // namespace gantry
