@@ -228,8 +228,8 @@ int build() {
   rpc::BuildServer server(std::move(options), worker);
   farm::SlurmCommands slurm;
   const std::string host = slurm.address_of(job_variable("SLURMD_NODENAME"));
-  const std::string address =
-      fmt::format(host.find(':') == std::string::npos ? "{}:{}" : "[{}]:{}", host, server.port());
+  const bool is_v6 = host.find(':') != std::string::npos;
+  const std::string address = fmt::format("{}:{}", is_v6 ? "[" + host + "]" : host, server.port());
   farm::tell_client(slurm, job, {lease, address, ""}, [] { return true; });
   server.run();
   return 0;

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "host/driver/decision_file.h"
 #include "host/forms/exact_weights.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"
