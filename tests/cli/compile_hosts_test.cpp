@@ -30,9 +30,6 @@
 namespace gantry::cli {
 namespace {
 
-using ::testing::Contains;
-using ::testing::HasSubstr;
-
 Graph network() {
   const std::string text =
       "fn @main(%x: Tensor[(1, 16, 12, 12), f32]) -> Tensor[(1, 16, 12, 12), f32] {\n"
@@ -143,7 +140,7 @@ class Hosts : public ::testing::Test {
         search.tell(pool[i], 1);
         tune::Choices choices = untuned();
         choices[0] = pool[i];
-        if (!looks[i].misfit) all.push_back(choices);
+        if (!looks[i].misfit && choices != untuned()) all.push_back(choices);
       }
     }
     return all;
@@ -228,27 +225,27 @@ TEST_F(Hosts, AHostThatGoesInTheMiddleLosesNoBuild) {
 
 TEST_F(Hosts, AHostThatBuildsSomethingElseIsNotUsed) {
   // The module is whole, but another.
-  std::atomic<bool> first = true;
+  std::atomic<bool> asked = false;
   const Graph graph = network();
   CompileOptions plain = compilation();
   plain.opt_level = 2;
   ModuleFile file = compile_graph(graph, plain);
   const std::vector<std::byte> other = serialize_module(file);
   add_host([&, other](int, rpc::BuildAnswer& answer) {
-    first = false;
+    asked = true;
     answer.module = other;
     answer.steps = "";
   });
   use_hosts();
   wait_for_note("another program");
-  EXPECT_FALSE(first);
+  EXPECT_TRUE(asked);
   expect_builds(others(2));
   EXPECT_EQ(builder_.counts().elsewhere(), 0u);
 }
 
 TEST_F(Hosts, AModuleThatIsDamagedOnItsWayIsBuiltAgain) {
   add_host([](int build, rpc::BuildAnswer& answer) {
-    if (build > 0) answer.module[answer.module.size() / 2] ^= std::byte{1};
+    if (build > 0) answer.module.back() ^= std::byte{1};  // of a segment, not between two
   });
   use_hosts();
   wait_until([&] { return builder_.builders() == 2; });

@@ -17,6 +17,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -403,6 +404,53 @@ TEST_F(Builds, StraysAreOfNoConsequence) {
   ASSERT_GT(::send(stray, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 0);
   expect_service();
   ::close(stray);
+}
+
+/// Strategies: bits flipped, bytes replaced, ends cut off, in requests and responses of every kind.
+TEST(BuildMessages, ChangedBytesAreReadOrRefused) {
+  build_wire::PutModelT model;
+  model.options = "{\"target\": \"x86-64-v3\"}";
+  model.text_size = 100;
+  model.weights_size = 1 << 20;
+  build_wire::BuiltT built;
+  built.module_size = 1000;
+  built.steps_size = 10;
+  build_wire::NotBuiltT failed;
+  failed.why = "it does not fit";
+  build_wire::FailureT failure;
+  failure.message = "another generator";
+  const Bytes frames[] = {hello(),
+                          build_of(7),
+                          encode_build_request(1, make_build_request(std::move(model))),
+                          encode_build_response(1, make_build_response(std::move(built))),
+                          encode_build_response(1, make_build_response(std::move(failed))),
+                          encode_build_response(1, make_build_response(std::move(failure)))};
+  std::mt19937 random(7);
+  size_t read = 0, refused = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    Bytes bytes(frames[round % 6].begin() + kFrameHeaderSize, frames[round % 6].end());
+    for (unsigned changes = random() % 4; changes > 0 && !bytes.empty(); --changes) {
+      const size_t at = random() % bytes.size();
+      if (random() % 8 == 0) {
+        bytes.resize(at);
+      } else {
+        bytes[at] = random() % 2 == 0 ? static_cast<std::uint8_t>(random())
+                                       : static_cast<std::uint8_t>(bytes[at] ^ (1u << random() % 8));
+      }
+    }
+    for (const bool request : {true, false}) {
+      try {
+        const std::uint64_t following =
+            request ? following_bytes(decode_build_request(bytes)) : following_bytes(decode_build_response(bytes));
+        EXPECT_LE(following, kMaxModuleBytes + kMaxBuildText);
+        ++read;
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(read, 0u);
+  EXPECT_GT(refused, 0u);
 }
 
 TEST(BuildServer, EndsWhereNobodyUsesIt) {
