@@ -35,17 +35,17 @@ struct BuildJob {
 };
 using BuildJobPtr = std::shared_ptr<BuildJob>;
 
-/// Jobs in their order. Hosts come first: this machine takes what no host is free for. Every function may be called by any
-/// thread.
+/// Jobs in their order. Hosts come first: this machine takes what no host is free for. Every function may be
+/// called by any thread.
 class BuildQueue {
  public:
   std::shared_future<Built> add(tune::Choices choices);
 
-  /// For this machine, by one thread: waits for a job that is its own to do. Null: none waits, and none is under way that
-  /// could come back.
+  /// For this machine, by one thread: waits for a job that is its own to do. Null: none waits, and none is
+  /// under way that could come back.
   BuildJobPtr take_here();
-  /// For a host, which counts as free meanwhile: waits at most so long. Null: there was none. A job that several hosts have
-  /// not survived is none for them.
+  /// For a host, which counts as free meanwhile: waits at most so long. Null: there was none. A job that
+  /// several hosts have not survived is none for them.
   BuildJobPtr take_elsewhere(std::chrono::milliseconds patience);
 
   void finish(const BuildJobPtr& job, Built built);

@@ -12,8 +12,8 @@
 
 namespace gantry::cli {
 
-/// The model lies in a temporary folder. Kernels that were compiled before are taken from this user's cache, if the model
-/// is to be built so.
+/// The model lies in a temporary folder. Kernels that were compiled before are taken from this user's cache,
+/// if the model is to be built so.
 class BuildWorker : public rpc::BuildHandler {
  public:
   /// `threads`: that build at most; 0: as many as there are CPUs.

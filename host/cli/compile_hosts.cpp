@@ -182,9 +182,10 @@ void CompileHosts::Parts::prepare(rpc::BuildClient& client, const TuneMachine& h
                      fmt::format("compile host {}: it cannot build the model: {}", host.board, failure->why));
   const TunedProgram& program = *std::get<TunedProgramPtr>(built);
   if (!std::ranges::equal(program.module.bytes, untuned->module.bytes) || program.steps != untuned->steps)
-    throw rpc::Error(rpc::ErrorKind::kBoard,
-                     fmt::format("compile host {}: it builds another program of the same decisions than this machine",
-                                 host.board));
+    throw rpc::Error(
+        rpc::ErrorKind::kBoard,
+        fmt::format("compile host {}: it builds another program of the same decisions than this machine",
+                    host.board));
 }
 
 void CompileHosts::Parts::work(rpc::BuildClient& client, size_t place, const TuneMachine& host) {
@@ -217,13 +218,15 @@ Built CompileHosts::Parts::build(rpc::BuildClient& client, const std::string& ad
                                  const tune::Choices& some) const {
   rpc::BuildAnswer answer = client.build(network.decisions_text(some));
   if (answer.failure)
-    return tune::Failure{answer.failure->misfit ? Outcome::kMisfit : Outcome::kBuildFailed, answer.failure->why};
+    return tune::Failure{answer.failure->misfit ? Outcome::kMisfit : Outcome::kBuildFailed,
+                         answer.failure->why};
   return checked(address, network, std::move(answer));
 }
 
 CompileHosts::CompileHosts(const tune::Network& network, tune::Choices choices, TunedProgramPtr untuned,
                            BuildQueue& queue, std::unique_ptr<TuneMachines> hosts)
-    : parts_(std::make_unique<Parts>(network, std::move(choices), std::move(untuned), queue, std::move(hosts))) {
+    : parts_(
+          std::make_unique<Parts>(network, std::move(choices), std::move(untuned), queue, std::move(hosts))) {
   for (size_t i = 0; i < parts_->hosts->places(); ++i)
     parts_->threads.emplace_back([parts = parts_.get(), i] { parts->run(i); });
 }

@@ -21,15 +21,16 @@ struct BuildCounts {
   size_t elsewhere() const;
 };
 
-/// Each place of `hosts` has a thread: it connects to the machine that is there (a BuildServer, whose key is the
-/// machine's), sends it the model, has it build the untuned program, and takes jobs from the queue. A host whose untuned
-/// program is another than that of this machine is not used. A job whose host goes away is given back.
+/// Each place of `hosts` has a thread: it connects to the machine that is there (a BuildServer, whose key is
+/// the machine's), sends it the model, has it build the untuned program, and takes jobs from the queue. A
+/// host whose untuned program is another than that of this machine is not used. A job whose host goes away is
+/// given back.
 class CompileHosts {
  public:
-  /// `untuned`: the program by `choices`, as this machine builds it. `network` and `queue` must outlive it. User errors
-  /// where the model cannot be written to a file.
-  CompileHosts(const tune::Network& network, tune::Choices choices, TunedProgramPtr untuned, BuildQueue& queue,
-               std::unique_ptr<TuneMachines> hosts);
+  /// `untuned`: the program by `choices`, as this machine builds it. `network` and `queue` must outlive it.
+  /// User errors where the model cannot be written to a file.
+  CompileHosts(const tune::Network& network, tune::Choices choices, TunedProgramPtr untuned,
+               BuildQueue& queue, std::unique_ptr<TuneMachines> hosts);
   /// What is being built is given up.
   ~CompileHosts();
   CompileHosts(const CompileHosts&) = delete;

@@ -193,7 +193,9 @@ std::string job_variable(const char* name) {
 
 rpc::PskKey lease_key() {
   const auto key = rpc::parse_key(job_variable("GANTRY_LEASE_KEY"));
-  if (!key) user_error("gantry farm hold and build are what a lease's job runs: GANTRY_LEASE_KEY is no key of gantry");
+  if (!key)
+    user_error(
+        "gantry farm hold and build are what a lease's job runs: GANTRY_LEASE_KEY is no key of gantry");
   return *key;
 }
 

@@ -51,7 +51,8 @@ TunedProgramPtr ProgramBuilder::build_here(const tune::Choices& choices) {
     const std::scoped_lock lock(mutex_);
     ++here_;
   }
-  return std::make_shared<const TunedProgram>(TunedProgram{module_bytes(built.module), std::move(built.steps)});
+  return std::make_shared<const TunedProgram>(
+      TunedProgram{module_bytes(built.module), std::move(built.steps)});
 }
 
 Built ProgramBuilder::built_here(const tune::Choices& choices) {

@@ -40,8 +40,8 @@ class ProgramBuilder {
   /// Here and now, if it is none of those that are kept. By any thread. Errors: those of Network::build.
   TunedProgramPtr program_of(const tune::Choices& choices);
 
-  /// From now on the machines of `hosts` build, too. `untuned`: choices that they are tried by. User errors of
-  /// CompileHosts; those of program_of().
+  /// From now on the machines of `hosts` build, too. `untuned`: choices that they are tried by. User errors
+  /// of CompileHosts; those of program_of().
   void use(std::unique_ptr<TuneMachines> hosts, const tune::Choices& untuned);
   /// Null: there are none.
   CompileHosts* hosts() { return hosts_.get(); }
@@ -63,8 +63,8 @@ class ProgramBuilder {
   std::unique_ptr<CompileHosts> hosts_;  ///< the last: it takes jobs from the queue
 };
 
-/// Programs of these choices: built by whoever can, in their order, while the caller does something else, or before that
-/// (not `ahead`). Those that nobody asks for are built all the same.
+/// Programs of these choices: built by whoever can, in their order, while the caller does something else, or
+/// before that (not `ahead`). Those that nobody asks for are built all the same.
 class BuildsAhead {
  public:
   BuildsAhead(ProgramBuilder& builder, std::vector<tune::Choices> choices, bool ahead);

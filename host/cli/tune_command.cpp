@@ -57,7 +57,8 @@ int tune(const Options& options, const Invocation& invocation) {
     user_error("--records keeps times, and --metric {} measures none; leave one of the two out",
                options.metric);
   if (options.tune.farm.compile_hosts > 0 && !options.tune.execution.custom_ops.empty())
-    user_error("--compile-hosts: the code of --custom-ops is on this machine alone; leave one of the two out");
+    user_error(
+        "--compile-hosts: the code of --custom-ops is on this machine alone; leave one of the two out");
   const TunedModel tuned = tune_model(options.tune, invocation);
   const std::string json = options.json.asked() ? tuning_json(tuned.report) : "";
   take_all_steps({

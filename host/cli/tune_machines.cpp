@@ -124,9 +124,11 @@ std::unique_ptr<TuneMachines> leased_machines(const FarmOptions& options, const 
 std::unique_ptr<TuneMachines> leased_compile_hosts(const FarmOptions& options, const TurnOptions& turns,
                                                    const Invocation& invocation) {
   // Who builds there connects, and says to its job that it is used.
-  const auto no_session = [](const std::string&, const std::filesystem::path&) { return farm::KeptSession(); };
-  return std::make_unique<LeasedMachines>(compile_host_request(options, turns), options.compile_hosts, no_session,
-                                          invocation);
+  const auto no_session = [](const std::string&, const std::filesystem::path&) {
+    return farm::KeptSession();
+  };
+  return std::make_unique<LeasedMachines>(compile_host_request(options, turns), options.compile_hosts,
+                                          no_session, invocation);
 }
 
 }  // namespace gantry::cli

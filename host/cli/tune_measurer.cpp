@@ -80,7 +80,8 @@ struct MachineMeasurer::Parts {
   std::vector<One> on_all(int count, const Play& play);
   std::vector<TunedRound> sure_rounds(const TunedProgram& base, const TunedProgram& trial);
   std::vector<CountedPair> sure_counts(const TunedProgram& base, const TunedProgram& trial);
-  Batch measure_quickly(TunedSeat& seat, const TunedProgram& base, const Trials& trials, const TunedProgram& trial);
+  Batch measure_quickly(TunedSeat& seat, const TunedProgram& base, const Trials& trials,
+                        const TunedProgram& trial);
   Batch measure_surely(const TunedProgram& base, const Trials& trials, const TunedProgram& trial);
   Comparison timed_comparison(const TunedProgram& base, const TunedProgram& trial, double seconds);
   void tell_of_hosts();
@@ -136,8 +137,8 @@ int MachineMeasurer::threads() const {
   return parts_->threads;
 }
 
-/// On this machine a build would disturb what is measured; for boards one is built while another is measured, and who can
-/// build has something to build.
+/// On this machine a build would disturb what is measured; for boards one is built while another is measured,
+/// and who can build has something to build.
 size_t MachineMeasurer::batches_at_once() const {
   if (!parts_->remote) return 1;
   size_t boards = 0;
@@ -163,7 +164,8 @@ std::pair<size_t, size_t> MachineMeasurer::compile_hosts() const {
 }
 
 void MachineMeasurer::Parts::tell_of_hosts() {
-  if (CompileHosts* hosts = programs.hosts()) hosts->tell([&](const std::string& what) { invocation.note(what); });
+  if (CompileHosts* hosts = programs.hosts())
+    hosts->tell([&](const std::string& what) { invocation.note(what); });
 }
 
 /// Each whole on one of the machines; see do_jobs().
@@ -217,13 +219,15 @@ std::vector<One> MachineMeasurer::Parts::on_all(int count, const Play& play) {
   return all;
 }
 
-std::vector<TunedRound> MachineMeasurer::Parts::sure_rounds(const TunedProgram& base, const TunedProgram& trial) {
+std::vector<TunedRound> MachineMeasurer::Parts::sure_rounds(const TunedProgram& base,
+                                                            const TunedProgram& trial) {
   return on_all<TunedRound>(kSureRounds, [&](TunedSeat& seat) {
     return seat.play(base.module, trial.module, true, expected, untuned_ms);
   });
 }
 
-std::vector<CountedPair> MachineMeasurer::Parts::sure_counts(const TunedProgram& base, const TunedProgram& trial) {
+std::vector<CountedPair> MachineMeasurer::Parts::sure_counts(const TunedProgram& base,
+                                                             const TunedProgram& trial) {
   return on_all<CountedPair>(kSureCounts, [&](TunedSeat& seat) {
     return seat.count(base.module, trial.module, expected, untuned_ms);
   });
@@ -268,8 +272,9 @@ std::vector<Batch> MachineMeasurer::measure(const Choices& base, const std::vect
   };
   if (effort == Effort::kSure) {
     for (size_t i = 0; i < batches.size(); ++i)
-      measured(i,
-               [&](const TunedProgram& trial) { return parts.measure_surely(*base_program, batches[i], trial); });
+      measured(i, [&](const TunedProgram& trial) {
+        return parts.measure_surely(*base_program, batches[i], trial);
+      });
     return results;
   }
   parts.on_seats(batches.size(), [&](TunedSeat& seat, size_t mine) {

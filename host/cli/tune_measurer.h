@@ -44,8 +44,8 @@ class MachineMeasurer : public tune::Measurer {
                   const TuneMeasuring& measuring, const Invocation& invocation);
   ~MachineMeasurer() override;
 
-  /// From now on programs are built on compile hosts, too: machines of ProgramBuilder::use(). `untuned`: choices that
-  /// they are tried by. User errors: those.
+  /// From now on programs are built on compile hosts, too: machines of ProgramBuilder::use(). `untuned`:
+  /// choices that they are tried by. User errors: those.
   void build_on(std::unique_ptr<TuneMachines> hosts, const tune::Choices& untuned);
   /// How many programs were built where.
   BuildCounts builds() const;

@@ -194,7 +194,8 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
       {measurer, network, *model, notebook, clock,
        [&](const tune::Progress& now) {
          const double done = options.tune.seconds > 0 ? 1 - now.seconds_left / options.tune.seconds : 1.0;
-         progress.update(progress_text(now) + " on " + label + hosts_text(measurer), std::clamp(done, 0.0, 1.0));
+         progress.update(progress_text(now) + " on " + label + hosts_text(measurer),
+                         std::clamp(done, 0.0, 1.0));
        },
        std::move(prior)});
   };

@@ -101,10 +101,10 @@ Json builds_json(const BuildCounts& builds) {
 
 std::string summary(const TuneReport& report) {
   const tune::TuneResult& result = report.result;
-  const std::string trials = fmt::format("{} trial{} in {}{}{}{}", result.trials, result.trials == 1 ? "" : "s",
-                                         duration_text(1e3 * report.seconds), waited_text(report),
-                                         result.outcomes.empty() ? "" : " (" + outcomes_text(result) + ")",
-                                         builds_text(report));
+  const std::string trials =
+      fmt::format("{} trial{} in {}{}{}{}", result.trials, result.trials == 1 ? "" : "s",
+                  duration_text(1e3 * report.seconds), waited_text(report),
+                  result.outcomes.empty() ? "" : " (" + outcomes_text(result) + ")", builds_text(report));
   const bool is_time = report.metric == tune::Metric::kTime;
   if (!result.whole)
     return fmt::format("{}: {}; nothing was shown to {} than what the compiler takes by itself\n",

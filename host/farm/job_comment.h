@@ -8,8 +8,8 @@
 
 namespace gantry::farm {
 
-/// Writes the job's comment as soon as the controller takes it, while `wanted`; gives up where it refuses that again and
-/// again.
+/// Writes the job's comment as soon as the controller takes it, while `wanted`; gives up where it refuses
+/// that again and again.
 void tell_client(Slurm& slurm, JobId job, const LeaseComment& comment, const std::function<bool()>& wanted);
 
 }  // namespace gantry::farm

@@ -1,5 +1,5 @@
-// What a client does for a lease of a board or compile host, from wanting one to its end. Knows neither Slurm's commands nor
-// a clock.
+// What a client does for a lease of a board or compile host, from wanting one to its end. Knows neither
+// Slurm's commands nor a clock.
 #pragma once
 
 #include <optional>

@@ -24,10 +24,9 @@ using Json = nlohmann::json;
 template <typename T>
 T member(const Json& json, const char* name) {
   const auto found = json.find(name);
-  const bool fits = found != json.end() &&
-                    (std::is_same_v<T, std::string> ? found->is_string()
-                     : std::is_same_v<T, bool>      ? found->is_boolean()
-                                                    : found->is_number_integer());
+  const bool fits = found != json.end() && (std::is_same_v<T, std::string> ? found->is_string()
+                                            : std::is_same_v<T, bool>      ? found->is_boolean()
+                                                                           : found->is_number_integer());
   if (!fits) user_error("the options of a model that was sent say nothing of '{}'", name);
   return found->get<T>();
 }
@@ -36,8 +35,7 @@ T member(const Json& json, const char* name) {
 
 ModelBuild build_model(const Graph& graph, CompileOptions options, std::string_view decisions) {
   ModelBuild build;
-  options.decisions =
-      std::make_shared<const DecisionFile>(DecisionFile::parse(decisions, "the tuner"));
+  options.decisions = std::make_shared<const DecisionFile>(DecisionFile::parse(decisions, "the tuner"));
   options.observer.lowered = [&](const LoweredProgram& program, const Target&) {
     build.step_origins = step_origins_of(program);
   };

@@ -44,8 +44,7 @@ Compiled compile(const Graph& graph, CompileOptions options) {
   options.observer.lowered = [&](const LoweredProgram& program, const Target&) {
     compiled.step_origins = step_origins_of(program);
     compiled.step_kernels.resize(compiled.step_origins.size());
-    for (const KernelStep& step : program.steps)
-      compiled.step_kernels[step.step] = program.ops[step.kernel];
+    for (const KernelStep& step : program.steps) compiled.step_kernels[step.step] = program.ops[step.kernel];
   };
   compiled.module = compile_graph(clone_graph(graph), options);
   return compiled;

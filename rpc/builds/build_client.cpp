@@ -56,7 +56,8 @@ struct BuildClient::Impl {
   asio::awaitable<Answer> receive(std::uint32_t id);
 };
 
-/// In the thread of `io`. What is under way fails, where there is a connection; before that it is left as it is.
+/// In the thread of `io`. What is under way fails, where there is a connection; before that it is left as it
+/// is.
 void BuildClient::Impl::abort() {
   if (channel)
     channel->close();
@@ -179,7 +180,8 @@ asio::awaitable<Answer> BuildClient::Impl::receive(std::uint32_t id) {
     throw Error(ErrorKind::kBoard, visible_text(failure->message, Lines::kOne));
   if (header->id != id) throw Error(ErrorKind::kBug, "it answered another request");
   const std::uint64_t size = following_bytes(answer.response);
-  if (const auto* built = answer.response.body.AsBuilt(); built && built->module_size > options.most_module_bytes)
+  if (const auto* built = answer.response.body.AsBuilt();
+      built && built->module_size > options.most_module_bytes)
     throw Error(ErrorKind::kBug, "it sent a program that is larger than it can be");
   // What a host merely announces costs no memory: more than this is found as it arrives.
   constexpr std::uint64_t kMostAhead = std::uint64_t{64} << 20;
@@ -210,14 +212,16 @@ void BuildClient::put_model(const std::string& options, std::span<const std::byt
   const Answer answer =
       impl_->call(impl_->exchange(make_build_request(std::move(model)), bytes), impl_->options.build_timeout);
   if (!answer.response.body.AsDone())
-    throw Error(ErrorKind::kBug, "compile host " + impl_->options.address + ": an answer of an unexpected kind");
+    throw Error(ErrorKind::kBug,
+                "compile host " + impl_->options.address + ": an answer of an unexpected kind");
 }
 
 BuildAnswer BuildClient::build(std::string_view decisions) {
   build_wire::BuildT wanted;
   wanted.size = decisions.size();
-  Answer answer = impl_->call(impl_->exchange(make_build_request(std::move(wanted)), std::as_bytes(std::span(decisions))),
-                              impl_->options.build_timeout);
+  Answer answer =
+      impl_->call(impl_->exchange(make_build_request(std::move(wanted)), std::as_bytes(std::span(decisions))),
+                  impl_->options.build_timeout);
   BuildAnswer result;
   if (const auto* failed = answer.response.body.AsNotBuilt()) {
     result.failure = {failed->misfit, visible_text(failed->why, Lines::kOne)};
@@ -225,7 +229,8 @@ BuildAnswer BuildClient::build(std::string_view decisions) {
   }
   const auto* built = answer.response.body.AsBuilt();
   if (!built)
-    throw Error(ErrorKind::kBug, "compile host " + impl_->options.address + ": an answer of an unexpected kind");
+    throw Error(ErrorKind::kBug,
+                "compile host " + impl_->options.address + ": an answer of an unexpected kind");
   const auto* steps = reinterpret_cast<const char*>(answer.data.data()) + built->module_size;
   result.steps.assign(steps, built->steps_size);
   answer.data.resize(built->module_size);

@@ -24,9 +24,9 @@ struct BuildClientOptions {
   std::uint64_t most_module_bytes = kMaxModuleBytes;  ///< that a program may have
 };
 
-/// One connection; belongs to one thread but for interrupt(). Every call throws an Error that names the host: kReconnect
-/// where it is gone or does not answer, kBoard for what it says that it cannot, kBug for what is none of the protocol's.
-/// After an error it is of no use any more.
+/// One connection; belongs to one thread but for interrupt(). Every call throws an Error that names the host:
+/// kReconnect where it is gone or does not answer, kBoard for what it says that it cannot, kBug for what is
+/// none of the protocol's. After an error it is of no use any more.
 class BuildClient {
  public:
   explicit BuildClient(BuildClientOptions options);

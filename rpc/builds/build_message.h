@@ -32,8 +32,8 @@ struct BuildAnswer {
 Bytes encode_build_request(std::uint32_t id, const build_wire::RequestT& request);
 Bytes encode_build_response(std::uint32_t id, const build_wire::ResponseT& response);
 
-/// Verify structure and meaning. Throw Error(kBug) on bytes that are no message, Error(kRequest) on one that asks for more
-/// than the limits above, and on one of a kind that only a newer peer knows.
+/// Verify structure and meaning. Throw Error(kBug) on bytes that are no message, Error(kRequest) on one that
+/// asks for more than the limits above, and on one of a kind that only a newer peer knows.
 build_wire::RequestT decode_build_request(std::span<const std::uint8_t> payload);
 build_wire::ResponseT decode_build_response(std::span<const std::uint8_t> payload);
 

@@ -21,7 +21,8 @@ using std::chrono::milliseconds;
 using tcp = asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
-/// From the connection to the end of the greeting: who has not the key does not keep a tuner waiting for longer.
+/// From the connection to the end of the greeting: who has not the key does not keep a tuner waiting for
+/// longer.
 constexpr milliseconds kHandshake{10'000};
 /// Within a message.
 constexpr milliseconds kStall{60'000};
@@ -76,7 +77,8 @@ struct BuildServer::Impl {
   asio::awaitable<void> talk(FrameChannel& channel, Watchdog& patience);
   asio::awaitable<void> greet(FrameChannel& channel);
   asio::awaitable<bool> answer_one(FrameChannel& channel);
-  asio::awaitable<void> take_model(FrameChannel& channel, std::uint32_t id, const build_wire::PutModelT& model);
+  asio::awaitable<void> take_model(FrameChannel& channel, std::uint32_t id,
+                                   const build_wire::PutModelT& model);
   asio::awaitable<void> build(FrameChannel& channel, std::uint32_t id, std::uint64_t size);
 };
 
@@ -163,8 +165,9 @@ asio::awaitable<void> BuildServer::Impl::greet(FrameChannel& served) {
   const auto* hello = request.body.AsHello();
   if (!hello) throw Error(ErrorKind::kBug, "the first message is no greeting");
   if (hello->version != kBuildProtocolVersion || hello->generator != options.generator)
-    throw Error(ErrorKind::kRequest, "gantry there is " + options.generator + ", and here " + hello->generator +
-                                         ": they make other code of the same decisions; install the same one");
+    throw Error(ErrorKind::kRequest,
+                "gantry there is " + options.generator + ", and here " + hello->generator +
+                    ": they make other code of the same decisions; install the same one");
   build_wire::WelcomeT welcome;
   welcome.version = kBuildProtocolVersion;
   welcome.server = "gantry";
@@ -197,7 +200,9 @@ asio::awaitable<void> BuildServer::Impl::take_model(FrameChannel& served, std::u
       id, model.text_size + model.weights_size,
       [&piece](std::size_t length) { return asio::buffer(piece.data(), length); },
       [this](asio::const_buffer bytes) {
-        by_handler([&] { handler.add_to_model({static_cast<const std::byte*>(bytes.data()), bytes.size()}); });
+        by_handler([&] {
+          handler.add_to_model({static_cast<const std::byte*>(bytes.data()), bytes.size()});
+        });
       });
   by_handler([&] { handler.end_model(); });
   const Bytes frame = answer_frame(id, build_wire::DoneT{});

@@ -14,13 +14,14 @@
 
 namespace gantry::rpc {
 
-/// What is done with what a tuner sends. Called by the thread that is in BuildServer::run(). What a function throws is
-/// told to the tuner and ends its connection.
+/// What is done with what a tuner sends. Called by the thread that is in BuildServer::run(). What a function
+/// throws is told to the tuner and ends its connection.
 class BuildHandler {
  public:
   virtual ~BuildHandler() = default;
   /// A model begins, in the place of the former: bytes of its text follow, then those of its weights.
-  virtual void begin_model(const std::string& options, std::uint64_t text_size, std::uint64_t weights_size) = 0;
+  virtual void begin_model(const std::string& options, std::uint64_t text_size,
+                           std::uint64_t weights_size) = 0;
   virtual void add_to_model(std::span<const std::byte> piece) = 0;
   virtual void end_model() = 0;
   /// A program of the model by decisions as text. What they cannot give is an answer, too.

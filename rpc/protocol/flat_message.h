@@ -13,8 +13,8 @@
 
 namespace gantry::rpc {
 
-/// A frame (header and payload) of a table that has a union `body`. Throws Error(kRequest) where it is too long for a
-/// control message.
+/// A frame (header and payload) of a table that has a union `body`. Throws Error(kRequest) where it is too
+/// long for a control message.
 template <typename Table, typename Native>
 Bytes encode_flat(std::uint32_t id, const Native& message, FrameType type) {
   flatbuffers::FlatBufferBuilder builder(256);
@@ -29,7 +29,8 @@ Bytes encode_flat(std::uint32_t id, const Native& message, FrameType type) {
   return frame;
 }
 
-/// A payload whose structure verifies, with a copy of its bytes. Its union may be of a kind that only a newer peer knows.
+/// A payload whose structure verifies, with a copy of its bytes. Its union may be of a kind that only a newer
+/// peer knows.
 template <typename Table>
 class FlatMessage {
  public:

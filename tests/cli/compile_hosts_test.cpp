@@ -119,7 +119,8 @@ class PlayedHosts : public TuneMachines {
 
 class Hosts : public ::testing::Test {
  protected:
-  void add_host(PlayedWorker::Change change = {}, const std::string& generator = records::generator_version()) {
+  void add_host(PlayedWorker::Change change = {},
+                const std::string& generator = records::generator_version()) {
     hosts_.push_back(std::make_unique<Host>(std::move(change), generator));
   }
   void use_hosts() { builder_.use(std::make_unique<PlayedHosts>(hosts_), untuned()); }
@@ -167,7 +168,8 @@ class Hosts : public ::testing::Test {
   }
   void wait_for_note(const std::string& words) {
     wait_until([&] {
-      return std::ranges::any_of(notes_, [&](const std::string& note) { return note.find(words) != std::string::npos; });
+      return std::ranges::any_of(
+          notes_, [&](const std::string& note) { return note.find(words) != std::string::npos; });
     });
   }
 
@@ -187,7 +189,8 @@ TEST_F(Hosts, BuildWhatThisMachineWouldBuild) {
   expect_builds(wanted);
   const BuildCounts counts = builder_.counts();
   EXPECT_GE(counts.elsewhere(), 1u);
-  EXPECT_EQ(counts.here + counts.elsewhere(), wanted.size() + 1) << "and the untuned one, by which they are tried";
+  EXPECT_EQ(counts.here + counts.elsewhere(), wanted.size() + 1)
+      << "and the untuned one, by which they are tried";
 }
 
 TEST_F(Hosts, SayWhyDecisionsGiveNoProgram) {
@@ -277,7 +280,8 @@ TEST_F(Hosts, ProgramsThatAreKnownAreNotBuiltAgain) {
   const size_t built = builder_.counts().here;
   expect_builds(wanted);
   EXPECT_EQ(builder_.counts().here, built);
-  EXPECT_EQ(builder_.program_of(wanted[0])->module.bytes.data(), builder_.program_of(wanted[0])->module.bytes.data());
+  EXPECT_EQ(builder_.program_of(wanted[0])->module.bytes.data(),
+            builder_.program_of(wanted[0])->module.bytes.data());
   EXPECT_EQ(builder_.counts().here, built);
 }
 

@@ -207,7 +207,8 @@ TEST_F(Builds, WhoHasAnotherKeyIsRefused) {
 }
 
 TEST_F(Builds, WhatTheHandlerThrowsIsSaidAndEndsTheConnection) {
-  handler_.when_asked([](const std::string&) -> BuildAnswer { throw std::runtime_error("the disk is full"); });
+  handler_.when_asked(
+      [](const std::string&) -> BuildAnswer { throw std::runtime_error("the disk is full"); });
   BuildClient client(client_options());
   client.connect();
   EXPECT_THAT(message_of(ErrorKind::kBoard, [&] { client.build("d"); }), HasSubstr("the disk is full"));
@@ -435,13 +436,13 @@ TEST(BuildMessages, ChangedBytesAreReadOrRefused) {
         bytes.resize(at);
       } else {
         bytes[at] = random() % 2 == 0 ? static_cast<std::uint8_t>(random())
-                                       : static_cast<std::uint8_t>(bytes[at] ^ (1u << random() % 8));
+                                      : static_cast<std::uint8_t>(bytes[at] ^ (1u << random() % 8));
       }
     }
     for (const bool request : {true, false}) {
       try {
-        const std::uint64_t following =
-            request ? following_bytes(decode_build_request(bytes)) : following_bytes(decode_build_response(bytes));
+        const std::uint64_t following = request ? following_bytes(decode_build_request(bytes))
+                                                : following_bytes(decode_build_response(bytes));
         EXPECT_LE(following, kMaxModuleBytes + kMaxBuildText);
         ++read;
       } catch (const Error&) {

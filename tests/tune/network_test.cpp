@@ -147,7 +147,8 @@ TEST(ModelBuild, APackedModelGivesTheSamePrograms) {
     ModelBuild there = build_model(model.graph, model.options, tuned.decisions_text(choices));
     BuiltNetwork here = tuned.build(choices);
     EXPECT_EQ(serialize_module(there.module), serialize_module(here.module));
-    EXPECT_EQ(tuned.steps_of(parse_step_text(step_text(there.step_origins), there.step_origins.size())), here.steps);
+    EXPECT_EQ(tuned.steps_of(parse_step_text(step_text(there.step_origins), there.step_origins.size())),
+              here.steps);
   }
 }
 
@@ -172,9 +173,9 @@ TEST(ModelBuild, OptionsThatAreNoneAreRefused) {
   };
   EXPECT_NO_THROW(unpack_model(packed.options, folder.path()));
   for (const std::string& options :
-       {std::string(), std::string("[]"), std::string("{"), changed("x86-64-v3", "pdp-11"), changed("\"opt_level\":3", "\"opt_level\":4"),
-        changed("\"opt_level\":3", "\"opt_level\":\"3\""), changed("speed", "spite"), changed("auto", "vague"),
-        changed("\"cache\"", "\"cash\"")})
+       {std::string(), std::string("[]"), std::string("{"), changed("x86-64-v3", "pdp-11"),
+        changed("\"opt_level\":3", "\"opt_level\":4"), changed("\"opt_level\":3", "\"opt_level\":\"3\""),
+        changed("speed", "spite"), changed("auto", "vague"), changed("\"cache\"", "\"cash\"")})
     EXPECT_THROW(unpack_model(options, folder.path()), Error) << options;
 }
 
