@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -77,22 +78,25 @@ struct CompileHosts::Parts {
         untuned(std::move(untuned_program)),
         queue(jobs),
         hosts(std::move(machines)),
+        places(hosts->places()),
         packed(network.pack(folder.path() / "model")),
         model(folder.path() / "model"),
-        clients(hosts->places(), nullptr) {}
+        clients(places, nullptr) {}
 
   const tune::Network& network;
   tune::Choices choices;
   TunedProgramPtr untuned;
   BuildQueue& queue;
-  std::unique_ptr<TuneMachines> hosts;
+  std::unique_ptr<TuneMachines> hosts;  ///< null: they were given back
+  size_t places;
   TemporaryFolder folder{"tune"};
   tune::PackedModel packed;
   MappedFile model;
 
   mutable std::mutex mutex;
   std::condition_variable stopped;
-  bool stopping = false, waited_in_vain = false;
+  bool stopping = false;  ///< for good: nobody wants programs any more, or no host is of use
+  bool hopeless = false;
   size_t ready = 0;
   std::vector<rpc::BuildClient*> clients;  ///< by place, to be interrupted
   std::vector<std::pair<std::string, size_t>> counts;
@@ -108,6 +112,8 @@ struct CompileHosts::Parts {
     const std::scoped_lock lock(mutex);
     news.push_back(what);
   }
+  void stop();
+  void give_up(const std::function<void(const std::string&)>& note, const std::string& why);
   bool ends() const {
     const std::scoped_lock lock(mutex);
     return stopping;
@@ -127,9 +133,11 @@ void CompileHosts::Parts::run(size_t place) {
     } catch (const std::exception& error) {
       if (ends()) return;
       const bool hope = hosts->lost(place, *host);
-      say(fmt::format("{}; {}", error.what(),
-                      hope ? "another host is asked for" : "programs are built without it"));
-      if (!hope) return;
+      say(error.what() + std::string(hope ? "; another host is asked for" : ""));
+      if (hope) continue;
+      const std::scoped_lock lock(mutex);
+      hopeless = true;
+      return;
     }
   }
 }
@@ -227,19 +235,32 @@ CompileHosts::CompileHosts(const tune::Network& network, tune::Choices choices, 
                            BuildQueue& queue, std::unique_ptr<TuneMachines> hosts)
     : parts_(
           std::make_unique<Parts>(network, std::move(choices), std::move(untuned), queue, std::move(hosts))) {
-  for (size_t i = 0; i < parts_->hosts->places(); ++i)
+  for (size_t i = 0; i < parts_->places; ++i)
     parts_->threads.emplace_back([parts = parts_.get(), i] { parts->run(i); });
 }
 
 CompileHosts::~CompileHosts() {
+  parts_->stop();
+}
+
+/// By the thread that owns it; what is being built is given back.
+void CompileHosts::Parts::stop() {
   {
-    const std::scoped_lock lock(parts_->mutex);
-    parts_->stopping = true;
-    for (rpc::BuildClient* client : parts_->clients)
+    const std::scoped_lock lock(mutex);
+    stopping = true;
+    for (rpc::BuildClient* client : clients)
       if (client != nullptr) client->interrupt();
   }
-  parts_->stopped.notify_all();
-  for (std::thread& thread : parts_->threads) thread.join();
+  stopped.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
+}
+
+void CompileHosts::Parts::give_up(const std::function<void(const std::string&)>& note,
+                                  const std::string& why) {
+  stop();
+  hosts.reset();
+  note(why + "; programs are built on this machine alone");
 }
 
 size_t CompileHosts::ready() const {
@@ -248,7 +269,7 @@ size_t CompileHosts::ready() const {
 }
 
 size_t CompileHosts::places() const {
-  return parts_->hosts->places();
+  return parts_->places;
 }
 
 std::vector<std::pair<std::string, size_t>> CompileHosts::counts() const {
@@ -257,18 +278,21 @@ std::vector<std::pair<std::string, size_t>> CompileHosts::counts() const {
 }
 
 void CompileHosts::tell(const std::function<void(const std::string&)>& note) {
+  Parts& parts = *parts_;
   std::vector<std::string> news;
+  bool hopeless = false;
   {
-    const std::scoped_lock lock(parts_->mutex);
-    news.swap(parts_->news);
+    const std::scoped_lock lock(parts.mutex);
+    news.swap(parts.news);
+    hopeless = parts.hopeless;
   }
   for (const std::string& what : news) note(what);
-  if (parts_->waited_in_vain) return;
+  if (!parts.hosts) return;
+  if (hopeless) return parts.give_up(note, "no compile host is of use");
   try {
-    (void)parts_->hosts->waits_for();  // which notes that by itself, now and then
+    (void)parts.hosts->waits_for();  // which notes that by itself, now and then
   } catch (const std::exception& error) {
-    parts_->waited_in_vain = true;
-    note(fmt::format("{}; programs are built on this machine alone", error.what()));
+    parts.give_up(note, error.what());
   }
 }
 

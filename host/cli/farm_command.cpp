@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "host/cli/between.h"
 #include "host/cli/build_worker.h"
@@ -223,14 +224,15 @@ int cpus_of_job() {
 int build() {
   const std::string lease = job_variable("GANTRY_LEASE");
   const farm::JobId job = own_job();
-  rpc::BuildServerOptions options;
-  options.key = lease_key();
-  options.generator = records::generator_version();
-  BuildWorker worker(cpus_of_job());
-  rpc::BuildServer server(std::move(options), worker);
   farm::SlurmCommands slurm;
   const std::string host = slurm.address_of(job_variable("SLURMD_NODENAME"));
   const bool is_v6 = host.find(':') != std::string::npos;
+  rpc::BuildServerOptions options;
+  options.key = lease_key();
+  options.address = is_v6 ? "::" : "0.0.0.0";
+  options.generator = records::generator_version();
+  BuildWorker worker(cpus_of_job());
+  rpc::BuildServer server(std::move(options), worker);
   const std::string address = fmt::format("{}:{}", is_v6 ? "[" + host + "]" : host, server.port());
   farm::tell_client(slurm, job, {lease, address, ""}, [] { return true; });
   server.run();
