@@ -78,14 +78,22 @@ void BuildQueue::fail(const BuildJobPtr& job, std::exception_ptr why) {
   changed_.notify_all();
 }
 
-void BuildQueue::give_back(const BuildJobPtr& job) {
+void BuildQueue::put_back(const BuildJobPtr& job, size_t losses) {
   {
     const std::scoped_lock lock(mutex_);
-    ++job->lost;
+    job->lost += losses;
     --under_way_;
     waiting_.push_front(job);
   }
   changed_.notify_all();
+}
+
+void BuildQueue::give_back(const BuildJobPtr& job) {
+  put_back(job, 1);
+}
+
+void BuildQueue::give_back_here(const BuildJobPtr& job) {
+  put_back(job, kMostLost);
 }
 
 }  // namespace gantry::cli

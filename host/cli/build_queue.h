@@ -53,6 +53,8 @@ class BuildQueue {
   void fail(const BuildJobPtr& job, std::exception_ptr why);
   /// The host is gone: it is the next one to be taken.
   void give_back(const BuildJobPtr& job);
+  /// As give_back(); by this machine.
+  void give_back_here(const BuildJobPtr& job);
 
   /// Hosts that may be lost by a job.
   static constexpr size_t kMostLost = 2;
@@ -60,6 +62,7 @@ class BuildQueue {
  private:
   size_t for_hosts() const;
   BuildJobPtr take(std::deque<BuildJobPtr>::iterator job);
+  void put_back(const BuildJobPtr& job, size_t losses);
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -17,6 +17,7 @@
 #include "host/cli/model_source.h"
 #include "host/records/generator.h"
 #include "host/support/mapped_file.h"
+#include "host/support/stopwatch.h"
 #include "host/support/temporary.h"
 #include "module_generated.h"
 #include "rpc/builds/build_client.h"
@@ -30,6 +31,9 @@ using std::chrono::milliseconds;
 
 /// Between two looks whether there is a host, or whether it is still there.
 constexpr milliseconds kLook{200};
+/// That a program may take, by what the untuned one took there: a host that hangs does not keep the tuner
+/// waiting.
+constexpr double kPatience = 10, kLeastPatienceS = 300;
 /// Packed weights take more than those of the untuned program, but not so much.
 constexpr uint64_t kMostGrowth = 16, kMostMore = uint64_t{256} << 20;
 
@@ -105,9 +109,10 @@ struct CompileHosts::Parts {
 
   void run(size_t place);
   void use(size_t place, const TuneMachine& host);
-  void prepare(rpc::BuildClient& client, const TuneMachine& host) const;
-  void work(rpc::BuildClient& client, size_t place, const TuneMachine& host);
-  Built build(rpc::BuildClient& client, const std::string& address, const tune::Choices& some) const;
+  double prepare(rpc::BuildClient& client, const TuneMachine& host) const;
+  void work(rpc::BuildClient& client, size_t place, const TuneMachine& host, milliseconds patience);
+  Built build(rpc::BuildClient& client, const std::string& address, const tune::Choices& some,
+              milliseconds patience) const;
   void say(const std::string& what) {
     const std::scoped_lock lock(mutex);
     news.push_back(what);
@@ -163,7 +168,7 @@ void CompileHosts::Parts::use(size_t place, const TuneMachine& host) {
       parts.clients[place] = nullptr;
     }
   } const registered(*this, place, &client);
-  prepare(client, host);
+  const double untuned_s = prepare(client, host);
   hosts->used(place, host);
   say(host.words.empty() ? fmt::format("compile host {} is ready", host.board) : host.words);
   struct Ready {
@@ -177,14 +182,16 @@ void CompileHosts::Parts::use(size_t place, const TuneMachine& host) {
       --parts.ready;
     }
   } const is_ready(*this);
-  work(client, place, host);
+  const double patience_s = std::max(kPatience * untuned_s, kLeastPatienceS);
+  work(client, place, host, milliseconds(static_cast<int64_t>(1e3 * patience_s)));
 }
 
-/// Also fills its cache of compiled kernels.
-void CompileHosts::Parts::prepare(rpc::BuildClient& client, const TuneMachine& host) const {
+/// Seconds that the untuned program took, which also fills the host's cache of compiled kernels.
+double CompileHosts::Parts::prepare(rpc::BuildClient& client, const TuneMachine& host) const {
   client.connect();
   client.put_model(packed.options, std::as_bytes(std::span(model.data(), model.size())), packed.text_size);
-  const Built built = build(client, host.board, choices);
+  const Stopwatch taken;
+  const Built built = build(client, host.board, choices, {});
   if (const auto* failure = std::get_if<tune::Failure>(&built))
     throw rpc::Error(rpc::ErrorKind::kBoard,
                      fmt::format("compile host {}: it cannot build the model: {}", host.board, failure->why));
@@ -194,9 +201,11 @@ void CompileHosts::Parts::prepare(rpc::BuildClient& client, const TuneMachine& h
         rpc::ErrorKind::kBoard,
         fmt::format("compile host {}: it builds another program of the same decisions than this machine",
                     host.board));
+  return taken.seconds();
 }
 
-void CompileHosts::Parts::work(rpc::BuildClient& client, size_t place, const TuneMachine& host) {
+void CompileHosts::Parts::work(rpc::BuildClient& client, size_t place, const TuneMachine& host,
+                               milliseconds patience) {
   while (!ends()) {
     const BuildJobPtr job = queue.take_elsewhere(kLook);
     if (!job) {
@@ -206,12 +215,18 @@ void CompileHosts::Parts::work(rpc::BuildClient& client, size_t place, const Tun
     }
     Built built;
     try {
-      built = build(client, host.board, job->choices);
+      built = build(client, host.board, job->choices, patience);
     } catch (...) {
       queue.give_back(job);
       throw;
     }
     hosts->used(place, host);
+    // Of a node whose disk is full, say, nothing is to be learned: this machine has the last word.
+    const auto* failure = std::get_if<tune::Failure>(&built);
+    if (failure != nullptr && failure->outcome != Outcome::kMisfit) {
+      queue.give_back_here(job);
+      continue;
+    }
     {
       const std::scoped_lock lock(mutex);
       auto count = std::ranges::find(counts, host.board, &std::pair<std::string, size_t>::first);
@@ -223,8 +238,8 @@ void CompileHosts::Parts::work(rpc::BuildClient& client, size_t place, const Tun
 }
 
 Built CompileHosts::Parts::build(rpc::BuildClient& client, const std::string& address,
-                                 const tune::Choices& some) const {
-  rpc::BuildAnswer answer = client.build(network.decisions_text(some));
+                                 const tune::Choices& some, milliseconds patience) const {
+  rpc::BuildAnswer answer = client.build(network.decisions_text(some), patience);
   if (answer.failure)
     return tune::Failure{answer.failure->misfit ? Outcome::kMisfit : Outcome::kBuildFailed,
                          answer.failure->why};

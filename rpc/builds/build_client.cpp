@@ -216,12 +216,12 @@ void BuildClient::put_model(const std::string& options, std::span<const std::byt
                 "compile host " + impl_->options.address + ": an answer of an unexpected kind");
 }
 
-BuildAnswer BuildClient::build(std::string_view decisions) {
+BuildAnswer BuildClient::build(std::string_view decisions, milliseconds timeout) {
   build_wire::BuildT wanted;
   wanted.size = decisions.size();
   Answer answer =
       impl_->call(impl_->exchange(make_build_request(std::move(wanted)), std::as_bytes(std::span(decisions))),
-                  impl_->options.build_timeout);
+                  timeout.count() > 0 ? timeout : impl_->options.build_timeout);
   BuildAnswer result;
   if (const auto* failed = answer.response.body.AsNotBuilt()) {
     result.failure = {failed->misfit, visible_text(failed->why, Lines::kOne)};

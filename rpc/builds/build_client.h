@@ -20,6 +20,7 @@ struct BuildClientOptions {
   PskKey key;
   std::string generator;  ///< what makes code here; a host of another refuses
   std::chrono::milliseconds connect_timeout{30'000};
+  /// Of a model that is sent, and of a build that is given none.
   std::chrono::milliseconds build_timeout{1'800'000};
   std::uint64_t most_module_bytes = kMaxModuleBytes;  ///< that a program may have
 };
@@ -39,7 +40,7 @@ class BuildClient {
   /// What programs are built of: `bytes` are `text_size` of text, then the weights.
   void put_model(const std::string& options, std::span<const std::byte> bytes, std::uint64_t text_size);
   /// Of the last model. Nothing of the answer has been looked at but its size.
-  BuildAnswer build(std::string_view decisions);
+  BuildAnswer build(std::string_view decisions, std::chrono::milliseconds timeout = {});
   /// By any thread: what goes on fails at once, and whatever follows does.
   void interrupt() noexcept;
 

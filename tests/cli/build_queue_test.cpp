@@ -90,6 +90,14 @@ TEST(BuildQueue, WhatTwoHostsHaveLostIsForThisMachineAlone) {
   EXPECT_EQ(host.get(), nullptr);
 }
 
+TEST(BuildQueue, WhatIsGivenBackToThisMachineIsNoHosts) {
+  BuildQueue queue;
+  const auto wanted = queue.add(job("a"));
+  queue.give_back_here(queue.take_elsewhere(kLong));
+  EXPECT_EQ(queue.take_elsewhere(kShort), nullptr);
+  EXPECT_EQ(form_of(queue.take_here()), "a");
+}
+
 TEST(BuildQueue, AHostThatFindsNothingIsToldSo) {
   BuildQueue queue;
   EXPECT_EQ(queue.take_elsewhere(kShort), nullptr);

@@ -226,6 +226,17 @@ TEST_F(Hosts, AHostThatGoesInTheMiddleLosesNoBuild) {
   EXPECT_EQ(builder_.builders(), 1u);
 }
 
+TEST_F(Hosts, WhatFailsThereIsTriedHere) {
+  add_host([](int build, rpc::BuildAnswer& answer) {
+    if (build > 0) answer.failure = {false, "the disk is full"};
+  });
+  use_hosts();
+  wait_until([&] { return builder_.builders() == 2; });
+  expect_builds(others(6));
+  EXPECT_EQ(builder_.counts().elsewhere(), 0u);
+  EXPECT_EQ(builder_.builders(), 2u) << "it is still there";
+}
+
 TEST_F(Hosts, AHostThatBuildsSomethingElseIsNotUsed) {
   // The module is whole, but another.
   std::atomic<bool> asked = false;
