@@ -24,6 +24,14 @@ std::shared_future<Built> BuildQueue::add(tune::Choices choices) {
   return future;
 }
 
+void BuildQueue::clear() {
+  {
+    const std::scoped_lock lock(mutex_);
+    waiting_.clear();
+  }
+  changed_.notify_all();
+}
+
 /// With the lock.
 size_t BuildQueue::for_hosts() const {
   return static_cast<size_t>(std::ranges::count_if(waiting_, is_for_hosts));

@@ -40,6 +40,8 @@ using BuildJobPtr = std::shared_ptr<BuildJob>;
 class BuildQueue {
  public:
   std::shared_future<Built> add(tune::Choices choices);
+  /// What nobody has taken is not wanted any more: futures of it throw.
+  void clear();
 
   /// For this machine, by one thread: waits for a job that is its own to do. Null: none waits, and none is
   /// under way that could come back.

@@ -227,7 +227,7 @@ void CompileHosts::Parts::work(rpc::BuildClient& client, size_t place, const Tun
       queue.give_back_here(job);
       continue;
     }
-    {
+    if (failure == nullptr) {
       const std::scoped_lock lock(mutex);
       auto count = std::ranges::find(counts, host.board, &std::pair<std::string, size_t>::first);
       if (count == counts.end()) count = counts.emplace(counts.end(), host.board, 0);

@@ -99,6 +99,7 @@ BuildsAhead::BuildsAhead(ProgramBuilder& builder, std::vector<tune::Choices> cho
 }
 
 BuildsAhead::~BuildsAhead() {
+  builder_.queue_.clear();
   if (thread_.joinable()) thread_.join();
 }
 

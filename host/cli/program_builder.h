@@ -64,7 +64,7 @@ class ProgramBuilder {
 };
 
 /// Programs of these choices: built by whoever can, in their order, while the caller does something else, or
-/// before that (not `ahead`). Those that nobody asks for are built all the same.
+/// before that (not `ahead`). What has not begun when the object ends is not built. There is one at a time.
 class BuildsAhead {
  public:
   BuildsAhead(ProgramBuilder& builder, std::vector<tune::Choices> choices, bool ahead);

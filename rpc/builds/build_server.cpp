@@ -95,7 +95,8 @@ asio::awaitable<void> BuildServer::Impl::serve_all() {
     }
     if (stopping) co_return;
     if (!error) {
-      if (co_await serve(std::move(socket))) last_use = Clock::now();
+      const bool known = co_await serve(std::move(socket));
+      if (known) last_use = Clock::now();
     } else if (error != asio::error::operation_aborted) {
       // Too many open files, say: it may pass.
       asio::steady_timer pause(io, kPauseAfterFailure);
@@ -152,8 +153,7 @@ asio::awaitable<void> BuildServer::Impl::talk(FrameChannel& served, Watchdog& pa
   served.set_stall_timeout(kStall);
   co_await greet(served);
   patience.disarm();
-  while (!stopping && co_await answer_one(served)) {
-  }
+  for (bool more = true; more && !stopping;) more = co_await answer_one(served);
 }
 
 asio::awaitable<void> BuildServer::Impl::greet(FrameChannel& served) {

@@ -111,6 +111,17 @@ TEST(BuildQueue, WhatGoesWrongIsThrownWhereTheProgramIsUsed) {
   EXPECT_EQ(queue.take_here(), nullptr);
 }
 
+TEST(BuildQueue, WhatIsNotWantedAnyMoreIsBuiltByNobody) {
+  BuildQueue queue;
+  const auto first = queue.add(job("a")), second = queue.add(job("b"));
+  const BuildJobPtr taken = queue.take_elsewhere(kLong);
+  queue.clear();
+  queue.finish(taken, program());
+  EXPECT_EQ(queue.take_here(), nullptr);
+  EXPECT_TRUE(std::holds_alternative<TunedProgramPtr>(first.get()));
+  EXPECT_THROW((void)second.get(), std::future_error);
+}
+
 TEST(BuildQueue, ManyBuildersDoEachJobOnce) {
   BuildQueue queue;
   std::vector<std::shared_future<Built>> wanted;
