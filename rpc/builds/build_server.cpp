@@ -153,7 +153,9 @@ asio::awaitable<void> BuildServer::Impl::talk(FrameChannel& served, Watchdog& pa
   served.set_stall_timeout(kStall);
   co_await greet(served);
   patience.disarm();
-  for (bool more = true; more && !stopping;) more = co_await answer_one(served);
+  for (bool more = true; more && !stopping;) {
+    more = co_await answer_one(served);
+  }
 }
 
 asio::awaitable<void> BuildServer::Impl::greet(FrameChannel& served) {
