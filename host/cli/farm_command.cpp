@@ -2,15 +2,20 @@
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "host/cli/between.h"
+#include "host/cli/build_worker.h"
 #include "host/cli/commands.h"
 #include "host/cli/machine_json.h"
 #include "host/cli/text.h"
 #include "host/farm/board_hold.h"
 #include "host/farm/farm_file.h"
+#include "host/farm/job_comment.h"
 #include "host/farm/lease_machine.h"
+#include "host/records/generator.h"
 #include "host/support/error.h"
+#include "rpc/builds/build_server.h"
 #include "rpc/security/key.h"
 
 namespace gantry::cli {
@@ -91,6 +96,11 @@ int set_drained(const Options& options, bool drained, const Invocation& invocati
   return 0;
 }
 
+/// What a lease has, or waits for; "": a compile host.
+std::string board_of(const farm::Job& job) {
+  return job.unit.empty() ? job.board : job.unit;
+}
+
 Json status_json(const std::vector<farm::NodeBoards>& nodes, const std::vector<farm::Job>& leases,
                  const farm::FarmFile& here) {
   Json json = {{"nodes", Json::array()}, {"leases", Json::array()}, {"boards", Json::array()}};
@@ -108,7 +118,7 @@ Json status_json(const std::vector<farm::NodeBoards>& nodes, const std::vector<f
                               {"user", job.user},
                               {"state", job.state},
                               {"reason", said(job.reason)},
-                              {"board", said(job.unit.empty() ? job.board : job.unit)},
+                              {"board", said(board_of(job))},
                               {"address", said(comment ? comment->address : "")},
                               {"submitted", job.submitted},
                               {"started", said(job.started)},
@@ -155,11 +165,12 @@ int show_farm(bool json) {
     const std::string state =
         runs ? fmt::format(
                    "{} for {}, {} left",
-                   comment && !comment->address.empty() ? "has " + comment->address : "looks for a board",
+                   comment && !comment->address.empty() ? "has " + comment->address : "is not ready yet",
                    seconds_text(now - job.started), seconds_text(std::max<int64_t>(job.ends - now, 0)))
              : fmt::format("waits for {}: {}", seconds_text(now - job.submitted), job.reason);
+    const std::string board = board_of(job);
     of_leases.row({std::to_string(job.id), visible_line(job.user),
-                   visible_line(job.unit.empty() ? job.board : job.unit), visible_line(state)});
+                   board.empty() ? "compile host" : visible_line(board), visible_line(state)});
   }
   std::string text = nodes.empty() ? "Slurm has no node with boards; see `gantry farm register --help`\n"
                                    : of_nodes.str(0, terminal_width());
@@ -173,24 +184,59 @@ int show_farm(bool json) {
 
 namespace {
 
-/// In a job of Slurm's, which `LeasedBoard` has submitted.
+/// Of a job of Slurm's, which `LeasedBoard` has submitted. A user error where there is none of that name.
+std::string job_variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0')
+    user_error("gantry farm hold and build are what a lease's job runs: {} is not set", name);
+  return value;
+}
+
+rpc::PskKey lease_key() {
+  const auto key = rpc::parse_key(job_variable("GANTRY_LEASE_KEY"));
+  if (!key)
+    user_error(
+        "gantry farm hold and build are what a lease's job runs: GANTRY_LEASE_KEY is no key of gantry");
+  return *key;
+}
+
+farm::JobId own_job() {
+  return static_cast<farm::JobId>(std::strtoul(job_variable("SLURM_JOB_ID").c_str(), nullptr, 10));
+}
+
 int hold(const Options& options) {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0')
-      user_error("gantry farm hold is what a lease's job runs: {} is not set", name);
-    return std::string(value);
-  };
   farm::HoldRequest request;
   request.board_type = options.board.type;
-  request.lease = variable("GANTRY_LEASE");
+  request.lease = job_variable("GANTRY_LEASE");
   request.seconds = options.minutes * 60;
-  const auto key = rpc::parse_key(variable("GANTRY_LEASE_KEY"));
-  if (!key) user_error("gantry farm hold is what a lease's job runs: GANTRY_LEASE_KEY is no key of gantry");
-  request.key = *key;
+  request.key = lease_key();
   farm::SlurmCommands slurm;
-  const auto job = static_cast<farm::JobId>(std::strtoul(variable("SLURM_JOB_ID").c_str(), nullptr, 10));
-  return farm::hold_board(farm::farm_folder(), request, slurm, job);
+  return farm::hold_board(farm::farm_folder(), request, slurm, own_job());
+}
+
+/// What Slurm gives the job; 0: it does not say.
+int cpus_of_job() {
+  const char* value = std::getenv("SLURM_CPUS_ON_NODE");
+  return value == nullptr ? 0 : static_cast<int>(std::strtol(value, nullptr, 10));
+}
+
+/// Builds for the tuner that has the lease, until it is gone, or Slurm ends the job.
+int build() {
+  const std::string lease = job_variable("GANTRY_LEASE");
+  const farm::JobId job = own_job();
+  farm::SlurmCommands slurm;
+  const std::string host = slurm.address_of(job_variable("SLURMD_NODENAME"));
+  const bool is_v6 = host.find(':') != std::string::npos;
+  rpc::BuildServerOptions options;
+  options.key = lease_key();
+  options.address = is_v6 ? "::" : "0.0.0.0";
+  options.generator = records::generator_version();
+  BuildWorker worker(cpus_of_job());
+  rpc::BuildServer server(std::move(options), worker);
+  const std::string address = fmt::format("{}:{}", is_v6 ? "[" + host + "]" : host, server.port());
+  farm::tell_client(slurm, job, {lease, address, ""}, [] { return true; });
+  server.run();
+  return 0;
 }
 
 void add_register(CLI::App& farm, const std::shared_ptr<Options>& options, Invocation& invocation) {
@@ -246,12 +292,14 @@ void add_farm_command(CLI::App& app, Invocation& invocation) {
     invocation.action = [options, &invocation] { return set_drained(*options, false, invocation); };
   });
 
-  // For the jobs of leases.
+  // For the jobs of leases, of boards and of compile hosts.
   CLI::App* hold_command = farm->add_subcommand("hold")->group("");
   hold_command->add_option("--type", options->board.type)->required();
   hold_command->add_option("--minutes", options->minutes);
   hold_command->callback(
       [options, &invocation] { invocation.action = [options] { return hold(*options); }; });
+  CLI::App* build_command = farm->add_subcommand("build")->group("");
+  build_command->callback([&invocation] { invocation.action = [] { return build(); }; });
 }
 
 }  // namespace gantry::cli

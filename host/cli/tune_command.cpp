@@ -20,6 +20,8 @@ constexpr const char* kExamples = R"(Examples:
   gantry tune resnet18.onnx --trials 100 --decisions-out resnet18.decisions
   gantry tune resnet18.onnx --farm slurm --board pi5:4 --records lab.db -o resnet18.gmod
                                                                  four boards of a lab's, as they get free
+  gantry tune resnet18.onnx --farm slurm --board pi5:8 --compile-hosts 4 -o resnet18.gmod
+                                                                 programs are built by four other machines, too
   gantry tune resnet18.onnx --on qemu --metric instructions -o resnet18.gmod   on an emulated board
 Candidates are measured in the network, in turns with the best so far, and accepted only where the 95 % interval of
 the difference excludes a loss; at the end the whole network is compared in the same way, so that a tuned module is
@@ -54,6 +56,9 @@ int tune(const Options& options, const Invocation& invocation) {
   if (options.tune.metric != tune::Metric::kTime && !options.tune.records.empty())
     user_error("--records keeps times, and --metric {} measures none; leave one of the two out",
                options.metric);
+  if (options.tune.farm.compile_hosts > 0 && !options.tune.execution.custom_ops.empty())
+    user_error(
+        "--compile-hosts: the code of --custom-ops is on this machine alone; leave one of the two out");
   const TunedModel tuned = tune_model(options.tune, invocation);
   const std::string json = options.json.asked() ? tuning_json(tuned.report) : "";
   take_all_steps({
@@ -85,6 +90,7 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   add_turn_options(*command, options->tune.turns);
   add_farm_options(*command, options->tune.farm, kMostBoards);
+  add_compile_host_options(*command, options->tune.farm);
   add_duration(*command, "--time", options->tune.tune.seconds,
                "When to be done, the final comparison included; waiting for a farm's boards does not count; "
                "default 5min");

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
+#include <utility>
 
 #include "host/cli/turns/farm_options.h"
 #include "host/farm/lease_pool.h"
@@ -47,12 +49,14 @@ class NamedMachines : public TuneMachines {
 
 class LeasedMachines : public TuneMachines {
  public:
-  LeasedMachines(const FarmOptions& options, const TurnOptions& turns, const Invocation& invocation)
-      : wanted_(boards_wanted(options)),
+  LeasedMachines(const farm::LeaseRequest& request, size_t count, farm::LeasePool::Connect connect,
+                 const Invocation& invocation)
+      : type_(request.board_type),
+        count_(count),
         invocation_(invocation),
-        pool_(slurm_, lease_request(options, turns), wanted_.count) {}
+        pool_(slurm_, request, count, std::move(connect)) {}
 
-  size_t places() const override { return wanted_.count; }
+  size_t places() const override { return count_; }
   bool renews() const override { return true; }
 
   std::optional<TuneMachine> machine(size_t place) const override {
@@ -87,16 +91,17 @@ class LeasedMachines : public TuneMachines {
   double waited_s() const override { return pool_.idle_s(); }
 
   std::string label(const std::string&) const override {
-    return wanted_.count == 1 ? "a leased board of type " + wanted_.type
-                              : fmt::format("{} leased boards of type {}", wanted_.count, wanted_.type);
+    return count_ == 1 ? "a leased board of type " + type_
+                       : fmt::format("{} leased boards of type {}", count_, type_);
   }
-  std::string name() const override { return fmt::format("{} of a farm", wanted_.type); }
+  std::string name() const override { return fmt::format("{} of a farm", type_); }
 
  private:
   /// Then after twice that, and so on.
   static constexpr double kFirstNoteS = 10;
 
-  BoardsWanted wanted_;
+  std::string type_;
+  size_t count_;
   const Invocation& invocation_;
   farm::SlurmCommands slurm_;
   std::mutex mutex_;
@@ -112,7 +117,18 @@ std::unique_ptr<TuneMachines> named_machines(const std::string& boards, const st
 
 std::unique_ptr<TuneMachines> leased_machines(const FarmOptions& options, const TurnOptions& turns,
                                               const Invocation& invocation) {
-  return std::make_unique<LeasedMachines>(options, turns, invocation);
+  return std::make_unique<LeasedMachines>(lease_request(options, turns), boards_wanted(options).count,
+                                          farm::keep_session, invocation);
+}
+
+std::unique_ptr<TuneMachines> leased_compile_hosts(const FarmOptions& options, const TurnOptions& turns,
+                                                   const Invocation& invocation) {
+  // Who builds there connects, and says to its job that it is used.
+  const auto no_session = [](const std::string&, const std::filesystem::path&) {
+    return farm::KeptSession();
+  };
+  return std::make_unique<LeasedMachines>(compile_host_request(options, turns), options.compile_hosts,
+                                          no_session, invocation);
 }
 
 }  // namespace gantry::cli

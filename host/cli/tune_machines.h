@@ -1,4 +1,5 @@
-// The machines that a tuner measures on: this one, boards by their names, or boards that a farm leases.
+// The machines that a tuner measures on: this one, boards by their names, or boards that a farm leases; and
+// those of a farm that build its programs.
 #pragma once
 
 #include <cstddef>
@@ -55,5 +56,10 @@ std::unique_ptr<TuneMachines> named_machines(const std::string& boards, const st
 /// `invocation`, which outlives it, say how long a wait has lasted.
 std::unique_ptr<TuneMachines> leased_machines(const FarmOptions& options, const TurnOptions& turns,
                                               const Invocation& invocation);
+
+/// So many leases of compile hosts as --compile-hosts asks for, at least one: each is a BuildServer's. They
+/// are waited for for ever, which holds up nobody. `invocation`: as of leased_machines().
+std::unique_ptr<TuneMachines> leased_compile_hosts(const FarmOptions& options, const TurnOptions& turns,
+                                                   const Invocation& invocation);
 
 }  // namespace gantry::cli

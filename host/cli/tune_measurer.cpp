@@ -4,19 +4,17 @@
 
 #include <algorithm>
 #include <functional>
-#include <future>
-#include <list>
 #include <mutex>
 #include <optional>
-#include <thread>
+#include <utility>
 #include <variant>
 
 #include "host/cli/counted_process.h"
 #include "host/cli/machine_jobs.h"
+#include "host/cli/program_builder.h"
 #include "host/cli/timed_batch.h"
 #include "host/cli/tuned_seat.h"
 #include "host/support/error.h"
-#include "host/targets/common/knob_misfit.h"
 
 namespace gantry::cli {
 namespace {
@@ -34,56 +32,6 @@ constexpr int kSureRounds = 8;
 /// Of Metric::kInstructions, where a decision is to be sure: what differs between two of one program is not
 /// the program's.
 constexpr int kSureCounts = 2;
-/// Programs that are kept, the last ones that were built.
-constexpr size_t kMostPrograms = 4;
-
-struct Program {
-  runtime::SharedBytes module;
-  std::vector<std::vector<size_t>> steps;
-};
-using ProgramPtr = std::shared_ptr<const Program>;
-
-std::string key_of(const Choices& choices) {
-  std::string key;
-  for (const Decision& decision : choices) key += to_string(decision) + "\n";
-  return key;
-}
-
-using Built = std::variant<ProgramPtr, tune::Failure>;
-
-/// Programs in their order, built on a thread of its own while others are measured, or before that.
-class BuildsAhead {
- public:
-  BuildsAhead(size_t count, bool ahead, const std::function<Built(size_t)>& build) {
-    std::vector<std::packaged_task<Built()>> tasks;
-    for (size_t i = 0; i < count; ++i) {
-      tasks.emplace_back([build, i] { return build(i); });
-      programs_.push_back(tasks.back().get_future().share());
-    }
-    const auto all = [](std::vector<std::packaged_task<Built()>> some) {
-      for (auto& task : some) task();
-    };
-    if (ahead) {
-      builder_ = std::thread(all, std::move(tasks));
-    } else {
-      all(std::move(tasks));
-    }
-  }
-  BuildsAhead(const BuildsAhead&) = delete;
-  BuildsAhead& operator=(const BuildsAhead&) = delete;
-  ~BuildsAhead() {
-    if (builder_.joinable()) builder_.join();
-  }
-  /// By any thread; waits for it.
-  Built get(size_t i) const {
-    const std::shared_future<Built> program = programs_[i];
-    return program.get();
-  }
-
- private:
-  std::vector<std::shared_future<Built>> programs_;
-  std::thread builder_;
-};
 
 Choices with_trials(Choices choices, const Trials& trials) {
   for (const Trial& trial : trials) choices[trial.task] = trial.decision;
@@ -121,22 +69,22 @@ struct MachineMeasurer::Parts {
   int threads = 0;
   double untuned_ms = 0;
   std::mutex mutex = {};
-  std::list<std::pair<std::string, ProgramPtr>> programs = {};  ///< the last one used is first
+  ProgramBuilder programs = ProgramBuilder(network);
 
-  ProgramPtr program_of(const Choices& choices);
   void settle(size_t place, const TuneMachine& machine);
   void on_seats(size_t jobs, const std::function<void(TunedSeat&, size_t)>& work);
   bool counts() const { return metric == tune::Metric::kInstructions; }
-  tune::Profile timed_profile(const Program& program);
-  tune::Profile counted_profile(const Program& program);
+  tune::Profile timed_profile(const TunedProgram& program);
+  tune::Profile counted_profile(const TunedProgram& program);
   template <typename One, typename Play>
   std::vector<One> on_all(int count, const Play& play);
-  std::vector<TunedRound> sure_rounds(const Program& base, const Program& trial);
-  std::vector<CountedPair> sure_counts(const Program& base, const Program& trial);
-  Batch measure_quickly(TunedSeat& seat, const Program& base, const Trials& trials, const Program& trial);
-  Batch measure_surely(const Program& base, const Trials& trials, const Program& trial);
-  Comparison timed_comparison(const Program& base, const Program& trial, double seconds);
-  Built built(const Choices& choices);
+  std::vector<TunedRound> sure_rounds(const TunedProgram& base, const TunedProgram& trial);
+  std::vector<CountedPair> sure_counts(const TunedProgram& base, const TunedProgram& trial);
+  Batch measure_quickly(TunedSeat& seat, const TunedProgram& base, const Trials& trials,
+                        const TunedProgram& trial);
+  Batch measure_surely(const TunedProgram& base, const Trials& trials, const TunedProgram& trial);
+  Comparison timed_comparison(const TunedProgram& base, const TunedProgram& trial, double seconds);
+  void tell_of_hosts();
 };
 
 MachineMeasurer::MachineMeasurer(const ExecutionOptions& options, TuneMachines& machines, size_t first_place,
@@ -189,44 +137,35 @@ int MachineMeasurer::threads() const {
   return parts_->threads;
 }
 
-/// On this machine a build would disturb what is measured; for boards one is built while another is measured.
+/// On this machine a build would disturb what is measured; for boards one is built while another is measured,
+/// and who can build has something to build.
 size_t MachineMeasurer::batches_at_once() const {
   if (!parts_->remote) return 1;
   size_t boards = 0;
   for (size_t i = 0; i < parts_->seats.size(); ++i) boards += parts_->machines.machine(i) ? 1 : 0;
-  return 2 * std::max<size_t>(boards, 1);
-}
-
-ProgramPtr MachineMeasurer::Parts::program_of(const Choices& choices) {
-  const std::string key = key_of(choices);
-  {
-    const std::scoped_lock lock(mutex);
-    for (auto known = programs.begin(); known != programs.end(); ++known) {
-      if (known->first != key) continue;
-      programs.splice(programs.begin(), programs, known);
-      return programs.front().second;
-    }
-  }
-  tune::BuiltNetwork built = network.build(choices);
-  auto program = std::make_shared<const Program>(Program{module_bytes(built.module), std::move(built.steps)});
-  const std::scoped_lock lock(mutex);
-  programs.emplace_front(key, program);
-  if (programs.size() > kMostPrograms) programs.pop_back();
-  return program;
+  return std::max(2 * std::max<size_t>(boards, 1), parts_->programs.builders());
 }
 
 runtime::SharedBytes MachineMeasurer::module_of(const Choices& choices) {
-  return parts_->program_of(choices)->module;
+  return parts_->programs.program_of(choices)->module;
 }
 
-Built MachineMeasurer::Parts::built(const Choices& choices) {
-  try {
-    return program_of(choices);
-  } catch (const KnobMisfit& error) {
-    return tune::Failure{Outcome::kMisfit, error.what()};
-  } catch (const Error& error) {
-    return tune::Failure{Outcome::kBuildFailed, error.what()};
-  }
+void MachineMeasurer::build_on(std::unique_ptr<TuneMachines> hosts, const Choices& untuned) {
+  parts_->programs.use(std::move(hosts), untuned);
+}
+
+BuildCounts MachineMeasurer::builds() const {
+  return parts_->programs.counts();
+}
+
+std::pair<size_t, size_t> MachineMeasurer::compile_hosts() const {
+  const CompileHosts* hosts = parts_->programs.hosts();
+  return hosts != nullptr ? std::pair(hosts->ready(), hosts->places()) : std::pair(size_t{0}, size_t{0});
+}
+
+void MachineMeasurer::Parts::tell_of_hosts() {
+  if (CompileHosts* hosts = programs.hosts())
+    hosts->tell([&](const std::string& what) { invocation.note(what); });
 }
 
 /// Each whole on one of the machines; see do_jobs().
@@ -236,17 +175,18 @@ void MachineMeasurer::Parts::on_seats(size_t jobs, const std::function<void(Tune
   how.work = [&](size_t place, size_t job) { work(*seats[place], job); };
   how.wait = [&](const std::string& what) {
     if (wait) wait(what);
+    tell_of_hosts();
   };
   how.note = [&](const std::string& what) { invocation.note(what); };
   do_jobs(machines, settled, jobs, how);
 }
 
 tune::Profile MachineMeasurer::profile(const Choices& choices) {
-  const ProgramPtr program = parts_->program_of(choices);
+  const TunedProgramPtr program = parts_->programs.program_of(choices);
   return parts_->counts() ? parts_->counted_profile(*program) : parts_->timed_profile(*program);
 }
 
-tune::Profile MachineMeasurer::Parts::timed_profile(const Program& program) {
+tune::Profile MachineMeasurer::Parts::timed_profile(const TunedProgram& program) {
   ProfiledProcess profiled;
   on_seats(1, [&](TunedSeat& seat, size_t) { profiled = seat.profile(program.module); });
   threads = profiled.threads;
@@ -256,7 +196,7 @@ tune::Profile MachineMeasurer::Parts::timed_profile(const Program& program) {
   return profile;
 }
 
-tune::Profile MachineMeasurer::Parts::counted_profile(const Program& program) {
+tune::Profile MachineMeasurer::Parts::counted_profile(const TunedProgram& program) {
   CountedProcess counted;
   on_seats(1, [&](TunedSeat& seat, size_t) { counted = seat.count(program.module); });
   threads = counted.threads;
@@ -279,21 +219,23 @@ std::vector<One> MachineMeasurer::Parts::on_all(int count, const Play& play) {
   return all;
 }
 
-std::vector<TunedRound> MachineMeasurer::Parts::sure_rounds(const Program& base, const Program& trial) {
+std::vector<TunedRound> MachineMeasurer::Parts::sure_rounds(const TunedProgram& base,
+                                                            const TunedProgram& trial) {
   return on_all<TunedRound>(kSureRounds, [&](TunedSeat& seat) {
     return seat.play(base.module, trial.module, true, expected, untuned_ms);
   });
 }
 
-std::vector<CountedPair> MachineMeasurer::Parts::sure_counts(const Program& base, const Program& trial) {
+std::vector<CountedPair> MachineMeasurer::Parts::sure_counts(const TunedProgram& base,
+                                                             const TunedProgram& trial) {
   return on_all<CountedPair>(kSureCounts, [&](TunedSeat& seat) {
     return seat.count(base.module, trial.module, expected, untuned_ms);
   });
 }
 
 /// By a process of each program.
-Batch MachineMeasurer::Parts::measure_quickly(TunedSeat& seat, const Program& base, const Trials& trials,
-                                              const Program& trial) {
+Batch MachineMeasurer::Parts::measure_quickly(TunedSeat& seat, const TunedProgram& base, const Trials& trials,
+                                              const TunedProgram& trial) {
   if (counts())
     return batch_of(std::vector{seat.count(base.module, trial.module, expected, untuned_ms)}, trials,
                     base.steps, trial.steps);
@@ -301,8 +243,8 @@ Batch MachineMeasurer::Parts::measure_quickly(TunedSeat& seat, const Program& ba
                   base.steps, trial.steps);
 }
 
-Batch MachineMeasurer::Parts::measure_surely(const Program& base, const Trials& trials,
-                                             const Program& trial) {
+Batch MachineMeasurer::Parts::measure_surely(const TunedProgram& base, const Trials& trials,
+                                             const TunedProgram& trial) {
   if (counts()) return batch_of(sure_counts(base, trial), trials, base.steps, trial.steps);
   return batch_of(sure_rounds(base, trial), trials, base.steps, trial.steps);
 }
@@ -310,30 +252,33 @@ Batch MachineMeasurer::Parts::measure_surely(const Program& base, const Trials& 
 std::vector<Batch> MachineMeasurer::measure(const Choices& base, const std::vector<Trials>& batches,
                                             Effort effort) {
   Parts& parts = *parts_;
-  const ProgramPtr base_program = parts.program_of(base);
-  const BuildsAhead programs(batches.size(), parts.remote,
-                             [&](size_t i) { return parts.built(with_trials(base, batches[i])); });
+  parts.tell_of_hosts();
+  const TunedProgramPtr base_program = parts.programs.program_of(base);
+  std::vector<Choices> wanted;
+  for (const Trials& trials : batches) wanted.push_back(with_trials(base, trials));
+  const BuildsAhead programs(parts.programs, std::move(wanted), parts.remote);
   std::vector<Batch> results(batches.size());
-  const auto measured = [&](size_t mine, const std::function<Batch(const Program&)>& measure) {
+  const auto measured = [&](size_t mine, const std::function<Batch(const TunedProgram&)>& measure) {
     const Built program = programs.get(mine);
     if (const auto* failure = std::get_if<tune::Failure>(&program)) {
       results[mine].failure = *failure;
       return;
     }
     try {
-      results[mine] = measure(*std::get<ProgramPtr>(program));
+      results[mine] = measure(*std::get<TunedProgramPtr>(program));
     } catch (const TrialFailed& failed) {
       results[mine].failure = failed.failure;
     }
   };
   if (effort == Effort::kSure) {
     for (size_t i = 0; i < batches.size(); ++i)
-      measured(i,
-               [&](const Program& trial) { return parts.measure_surely(*base_program, batches[i], trial); });
+      measured(i, [&](const TunedProgram& trial) {
+        return parts.measure_surely(*base_program, batches[i], trial);
+      });
     return results;
   }
   parts.on_seats(batches.size(), [&](TunedSeat& seat, size_t mine) {
-    measured(mine, [&](const Program& trial) {
+    measured(mine, [&](const TunedProgram& trial) {
       return parts.measure_quickly(seat, *base_program, batches[mine], trial);
     });
   });
@@ -342,7 +287,8 @@ std::vector<Batch> MachineMeasurer::measure(const Choices& base, const std::vect
 
 Batch MachineMeasurer::compare(const Choices& base, const Choices& other, double seconds) {
   Parts& parts = *parts_;
-  const ProgramPtr base_program = parts.program_of(base), trial_program = parts.program_of(other);
+  const TunedProgramPtr base_program = parts.programs.program_of(base),
+                        trial_program = parts.programs.program_of(other);
   Batch batch;
   try {
     if (parts.counts()) return parts.measure_surely(*base_program, {}, *trial_program);
@@ -358,7 +304,7 @@ Batch MachineMeasurer::compare(const Choices& base, const Choices& other, double
   return batch;
 }
 
-Comparison MachineMeasurer::Parts::timed_comparison(const Program& base, const Program& trial,
+Comparison MachineMeasurer::Parts::timed_comparison(const TunedProgram& base, const TunedProgram& trial,
                                                     double seconds) {
   std::optional<Comparison> found;
   on_seats(1, [&](TunedSeat& seat, size_t) {

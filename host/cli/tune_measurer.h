@@ -4,8 +4,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "host/cli/compile_hosts.h"
 #include "host/cli/execution.h"
 #include "host/cli/tune_machines.h"
 #include "host/cli/turns/turn_options.h"
@@ -41,6 +43,14 @@ class MachineMeasurer : public tune::Measurer {
                   const TuneMachine& first, const tune::Network& network, Execution untuned,
                   const TuneMeasuring& measuring, const Invocation& invocation);
   ~MachineMeasurer() override;
+
+  /// From now on programs are built on compile hosts, too: machines of ProgramBuilder::use(). `untuned`:
+  /// choices that they are tried by. User errors: those.
+  void build_on(std::unique_ptr<TuneMachines> hosts, const tune::Choices& untuned);
+  /// How many programs were built where.
+  BuildCounts builds() const;
+  /// How many compile hosts there are now, and how many are wanted.
+  std::pair<size_t, size_t> compile_hosts() const;
 
   size_t batches_at_once() const override;
   tune::Profile profile(const tune::Choices& choices) override;

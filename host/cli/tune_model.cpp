@@ -73,6 +73,15 @@ std::string progress_text(const tune::Progress& progress) {
                      100 * progress.gain, duration_text(1e3 * progress.seconds_left));
 }
 
+/// "; 31 programs of 50 built on 2 of 4 compile hosts"
+std::string hosts_text(const MachineMeasurer& measurer) {
+  const auto [ready, wanted] = measurer.compile_hosts();
+  if (wanted == 0) return "";
+  const BuildCounts builds = measurer.builds();
+  return fmt::format("; {} programs of {} built on {} of {} compile hosts", builds.elsewhere(),
+                     builds.here + builds.elsewhere(), ready, wanted);
+}
+
 /// The file is found to be wrong before minutes of measuring.
 std::unique_ptr<records::Store> open_records(const std::string& place, const Invocation& invocation) {
   if (place.empty()) return nullptr;
@@ -169,6 +178,8 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   tune::Choices untuned;
   for (const tune::Task& task : network.tasks()) untuned.push_back(task.untuned);
   measurer.profile(untuned);  // says how many threads there are
+  if (options.farm.compile_hosts > 0)
+    measurer.build_on(leased_compile_hosts(options.farm, options.turns, invocation), untuned);
   const tune::RunFacts facts = run_facts(network, measurer, execution, machines->name());
   tune::Notebook notebook(store.get(), facts, [&](const std::string& message) { invocation.warn(message); });
   const std::unique_ptr<tune::CostModel> model = tune::make_cost_model();
@@ -183,7 +194,8 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
       {measurer, network, *model, notebook, clock,
        [&](const tune::Progress& now) {
          const double done = options.tune.seconds > 0 ? 1 - now.seconds_left / options.tune.seconds : 1.0;
-         progress.update(progress_text(now) + " on " + label, std::clamp(done, 0.0, 1.0));
+         progress.update(progress_text(now) + " on " + label + hosts_text(measurer),
+                         std::clamp(done, 0.0, 1.0));
        },
        std::move(prior)});
   };
@@ -210,6 +222,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   report.tasks = network.tasks();
   report.seconds = taken.seconds();
   report.waited_s = machines->waited_s();
+  report.builds = measurer.builds();
   if (store) report.records = store->place();
   report.records_written = notebook.written();
   tuned.module = measurer.module_of(report.result.choices);

@@ -84,11 +84,27 @@ std::string waited_text(const TuneReport& report) {
              : fmt::format(", {} of them without a board", duration_text(1e3 * report.waited_s));
 }
 
+/// Of a tuner without compile hosts there is nothing to say.
+std::string builds_text(const TuneReport& report) {
+  if (report.builds.hosts.empty()) return "";
+  return fmt::format(", {} programs built here and {} on {} compile host{}", report.builds.here,
+                     report.builds.elsewhere(), report.builds.hosts.size(),
+                     report.builds.hosts.size() == 1 ? "" : "s");
+}
+
+Json builds_json(const BuildCounts& builds) {
+  Json json = {{"here", builds.here}, {"hosts", Json::array()}};
+  for (const auto& [address, programs] : builds.hosts)
+    json["hosts"].push_back({{"address", address}, {"programs", programs}});
+  return json;
+}
+
 std::string summary(const TuneReport& report) {
   const tune::TuneResult& result = report.result;
-  const std::string trials = fmt::format("{} trial{} in {}{}{}", result.trials, result.trials == 1 ? "" : "s",
-                                         duration_text(1e3 * report.seconds), waited_text(report),
-                                         result.outcomes.empty() ? "" : " (" + outcomes_text(result) + ")");
+  const std::string trials =
+      fmt::format("{} trial{} in {}{}{}{}", result.trials, result.trials == 1 ? "" : "s",
+                  duration_text(1e3 * report.seconds), waited_text(report),
+                  result.outcomes.empty() ? "" : " (" + outcomes_text(result) + ")", builds_text(report));
   const bool is_time = report.metric == tune::Metric::kTime;
   if (!result.whole)
     return fmt::format("{}: {}; nothing was shown to {} than what the compiler takes by itself\n",
@@ -115,6 +131,7 @@ std::string tuning_json(const TuneReport& report) {
   json["cost_model"] = report.cost_model;
   json["seconds"] = report.seconds;
   json["waited_s"] = report.waited_s;
+  json["builds"] = builds_json(report.builds);
   json["ended"] = result.ended;
   json["metric"] = std::string(name_of(report.metric));
   add_untuned(json, report.metric, result.untuned_amount);

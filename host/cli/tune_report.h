@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "host/cli/compile_hosts.h"
 #include "host/tune/metric.h"
 #include "host/tune/tuner.h"
 
@@ -18,6 +19,7 @@ struct TuneReport {
   tune::TuneResult result;
   double seconds = 0;                  ///< that tuning took
   double waited_s = 0;                 ///< of them, for a board of a farm
+  BuildCounts builds;                  ///< of the programs that were measured
   std::optional<std::string> records;  ///< where they are kept
   size_t records_written = 0;
 };

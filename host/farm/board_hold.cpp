@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/farm/farm_file.h"
+#include "host/farm/job_comment.h"
 #include "host/farm/lease_key.h"
 #include "host/farm/lease_machine.h"
 #include "host/support/error.h"
@@ -78,16 +79,8 @@ class Hold {
                                   why.empty() ? "" : ": " + why));
   }
 
-  /// For the client, as soon as the controller takes it.
   void say(const LeaseComment& comment) {
-    for (int tries = 0; left_s() > 0; ++tries) {
-      try {
-        return slurm_.set_comment(job_, to_text(comment));
-      } catch (const SlurmError& error) {
-        if (!error.unreachable() && tries >= 5) return;
-        std::this_thread::sleep_for(kLook);
-      }
-    }
+    tell_client(slurm_, job_, comment, [this] { return left_s() > 0; });
   }
 
   std::unique_ptr<Held> find() {

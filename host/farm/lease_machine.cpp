@@ -103,14 +103,14 @@ void LeaseMachine::saw(const std::vector<Job>& jobs, Seconds now) {
   }
   if (comment.address.empty()) {
     words_ = fmt::format("job {} runs on {}: {}", job_, job->node,
-                         comment.words.empty() ? "it looks for a board" : comment.words);
+                         comment.words.empty() ? "there is no " + what_ + " yet" : comment.words);
     return;
   }
   if (state_ == State::kReady) return;
   state_ = State::kReady;
   address_ = comment.address;
   failures_ = 0;
-  words_ = fmt::format("job {} holds board {}", job_, address_);
+  words_ = fmt::format("job {} holds {} {}", job_, what_, address_);
 }
 
 void LeaseMachine::want_again(Seconds now) {

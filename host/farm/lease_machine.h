@@ -1,5 +1,5 @@
-// What a client does for a lease of a board, from wanting one to its end. Knows neither Slurm's commands nor
-// a clock.
+// What a client does for a lease of a board or compile host, from wanting one to its end. Knows neither
+// Slurm's commands nor a clock.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace gantry::farm {
 /// happens where a controller has forgotten jobs.
 struct LeaseComment {
   std::string lease;
-  std::string address;  ///< of a board that is ready; else empty
+  std::string address;  ///< of what is ready; else empty
   std::string words;    ///< what it does meanwhile
 };
 std::string to_text(const LeaseComment& comment);
@@ -40,7 +40,9 @@ class LeaseMachine {
   enum class Step { kWait, kSubmit, kLook };
   enum class State { kWanted, kQueued, kReady, kOver, kGivenUp };
 
-  LeaseMachine(std::string lease, const Bounds& bounds) : lease_(std::move(lease)), bounds_(bounds) {}
+  /// `what`: is leased, for people.
+  LeaseMachine(std::string lease, const Bounds& bounds, std::string what = "board")
+      : lease_(std::move(lease)), what_(std::move(what)), bounds_(bounds) {}
 
   /// What is to be done now.
   Step next(Seconds now) const;
@@ -56,7 +58,7 @@ class LeaseMachine {
 
   State state() const { return state_; }
   JobId job() const { return job_; }
-  /// HOST:PORT of a board that is ready.
+  /// HOST:PORT of what is ready.
   const std::string& address() const { return address_; }
   /// For people: what it waits for, or why it is over.
   const std::string& words() const { return words_; }
@@ -65,7 +67,7 @@ class LeaseMachine {
  private:
   void try_again(const std::string& why, Seconds now);
 
-  std::string lease_;
+  std::string lease_, what_;
   Bounds bounds_;
   State state_ = State::kWanted;
   JobId job_ = 0;

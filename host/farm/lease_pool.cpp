@@ -254,7 +254,7 @@ std::string LeasePool::words() const {
       std::ranges::find_if(places_, [](const auto& place) { return !place->board && !place->given_up; });
   if (waits == places_.end()) return "";
   const std::string& words = (*waits)->words;
-  return fmt::format("waiting for a board of type {} for {:.0f} s{}{}", request_.board_type,
+  return fmt::format("waiting for a {} for {:.0f} s{}{}", text_of(request_),
                      age_.seconds() - (*waits)->wanted_since, words.empty() ? "" : ": ", words);
 }
 
@@ -264,8 +264,8 @@ void LeasePool::check() const {
     std::rethrow_exception(places_.front()->given_up);
   if (request_.longest_wait_s <= 0 || held_ > 0) return;
   if (age_.seconds() - idle_since_ <= request_.longest_wait_s) return;
-  board_error("no lease of a board of type {} within {:g} s (--max-wait): {}", request_.board_type,
-              request_.longest_wait_s, places_.front()->words);
+  board_error("no lease of a {} within {:g} s (--max-wait): {}", text_of(request_), request_.longest_wait_s,
+              places_.front()->words);
 }
 
 }  // namespace gantry::farm

@@ -27,12 +27,16 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
+std::string text_of(const LeaseRequest& request) {
+  return request.board_type.empty() ? "compile host" : "board of type " + request.board_type;
+}
+
 LeasedBoard::LeasedBoard(Slurm& slurm, LeaseRequest request, const LeaseMachine::Bounds& bounds)
     : slurm_(slurm),
       request_(std::move(request)),
       folder_(std::make_shared<TemporaryFolder>("lease")),
       name_(rpc::generate_key().identity),
-      machine_(name_, bounds) {
+      machine_(name_, bounds, request_.board_type.empty() ? "compile host" : "board") {
   const rpc::PskKey key = rpc::generate_key(name_);
   key_text_ = rpc::key_file_text(key);
   write_file(key_file(), key_text_, OutputFile::Privacy::kSecret);
@@ -60,11 +64,15 @@ std::string LeasedBoard::script() const {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   const std::string key = key_text_.substr(0, key_text_.find('\n'));
+  const std::string command =
+      request_.board_type.empty()
+          ? "farm build"
+          : fmt::format("farm hold --type {} --minutes {}", quoted(request_.board_type), request_.minutes);
   return fmt::format(
       "#!/bin/sh\n"
       "GANTRY_LEASE={}\nGANTRY_LEASE_KEY={}\nexport GANTRY_LEASE GANTRY_LEASE_KEY\n"
-      "exec \"$(command -v gantry || echo {})\" farm hold --type {} --minutes {}\n",
-      quoted(name_), quoted(key), quoted(self), quoted(request_.board_type), request_.minutes);
+      "exec \"$(command -v gantry || echo {})\" {}\n",
+      quoted(name_), quoted(key), quoted(self), command);
 }
 
 void LeasedBoard::advance() {
@@ -75,6 +83,7 @@ void LeasedBoard::advance() {
       try {
         JobRequest job;
         job.board_type = request_.board_type;
+        job.cpus = request_.cpus;
         job.partition = request_.partition;
         job.minutes = request_.minutes;
         job.nice = nice_of(request_.priority);
@@ -94,8 +103,8 @@ void LeasedBoard::advance() {
       break;
   }
   if (machine_.state() == LeaseMachine::State::kGivenUp)
-    board_error("no lease of a board of type {} from Slurm: {}; `gantry farm status` shows the farm",
-                request_.board_type, machine_.words());
+    board_error("no lease of a {} from Slurm: {}; `gantry farm status` shows the farm", text_of(request_),
+                machine_.words());
 }
 
 void LeasedBoard::want_again() {
@@ -110,9 +119,9 @@ void LeasedBoard::wait(const std::function<void(const std::string&)>& progress) 
     advance();
     if (ready()) return;
     if (request_.longest_wait_s > 0 && now() - began > request_.longest_wait_s)
-      board_error("no lease of a board of type {} within {:g} s (--max-wait): {}", request_.board_type,
+      board_error("no lease of a {} within {:g} s (--max-wait): {}", text_of(request_),
                   request_.longest_wait_s, words());
-    if (progress) progress(fmt::format("waiting for a board of type {}: {}", request_.board_type, words()));
+    if (progress) progress(fmt::format("waiting for a {}: {}", text_of(request_), words()));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }

@@ -1,4 +1,4 @@
-// A board that Slurm has leased to this program.
+// A board, or a compile host, that Slurm has leased to this program.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +14,16 @@
 namespace gantry::farm {
 
 struct LeaseRequest {
-  std::string board_type;  ///< "pi5"
+  std::string board_type;  ///< "pi5"; empty: a compile host, which is a node without boards
+  int cpus = 0;            ///< of a compile host; 0: all that its node has
   std::string partition;   ///< empty: Slurm's default
   int minutes = 60;
   rpc::LeasePriority priority = rpc::LeasePriority::kNormal;
   double longest_wait_s = 0;  ///< 0: for ever
 };
+
+/// For people: "board of type pi5", "compile host".
+std::string text_of(const LeaseRequest& request);
 
 /// A lease, wanted or had: asks Slurm when it is time to, and never waits itself, so that a program may have
 /// many. Ends with the object: the job is cancelled. `slurm` outlives it. Belongs to one thread.

@@ -21,7 +21,8 @@ inline constexpr char kBoardResource[] = "board";
 
 /// A job to be queued.
 struct JobRequest {
-  std::string board_type;  ///< "pi5": one board of it
+  std::string board_type;  ///< "pi5": one board of it; empty: a node without
+  int cpus = 0;            ///< without a board; 0: all of the node's, which then nobody else has
   std::string partition;   ///< empty: Slurm's default
   int minutes = 60;        ///< after which Slurm ends it
   int nice = 0;            ///< the larger, the later its turn
@@ -90,6 +91,8 @@ class SlurmCommands : public Slurm {
   std::vector<NodeBoards> boards() override;
   void drain(const std::string& node, const std::string& reason) override;
   void resume(const std::string& node) override;
+  /// Where Slurm reaches a node of that name.
+  std::string address_of(const std::string& node);
 
  private:
   std::unique_ptr<LastWill> will_;  ///< null: nothing was submitted

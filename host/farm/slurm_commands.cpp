@@ -71,10 +71,16 @@ JobId SlurmCommands::submit(const JobRequest& request) {
                                         "--no-requeue",
                                         "--output=/dev/null",
                                         fmt::format("--job-name={}", kLeaseJob),
-                                        fmt::format("--gres={}:{}:1", kBoardResource, request.board_type),
                                         fmt::format("--time={}", request.minutes),
                                         fmt::format("--nice={}", request.nice),
                                         fmt::format("--comment={}", request.comment)};
+  if (!request.board_type.empty()) {
+    arguments.push_back(fmt::format("--gres={}:{}:1", kBoardResource, request.board_type));
+  } else {
+    arguments.emplace_back("--nodes=1");
+    arguments.emplace_back("--ntasks=1");
+    arguments.push_back(request.cpus > 0 ? fmt::format("--cpus-per-task={}", request.cpus) : "--exclusive");
+  }
   if (!request.partition.empty()) arguments.push_back("--partition=" + request.partition);
   const std::string output = run(arguments, request.script);
   JobId job = 0;  // "17" or "17;cluster"
@@ -114,6 +120,14 @@ void SlurmCommands::drain(const std::string& node, const std::string& reason) {
 
 void SlurmCommands::resume(const std::string& node) {
   run({"scontrol", "update", "NodeName=" + node, "State=RESUME"});
+}
+
+std::string SlurmCommands::address_of(const std::string& node) {
+  const std::string output = run({"sinfo", "--noheader", "--nodes=" + node, "--format=%o"});
+  std::string address = output.substr(0, output.find('\n'));
+  address.erase(address.find_last_not_of(' ') + 1);
+  if (address.empty()) throw SlurmError(fmt::format("sinfo knows no address of node '{}'", node), false);
+  return address;
 }
 
 }  // namespace gantry::farm

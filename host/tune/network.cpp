@@ -24,7 +24,7 @@ namespace {
 /// The pass that applies decisions.
 constexpr std::string_view kDecides = "alter_layout";
 
-/// What one compilation gives beside the module.
+/// What the untuned compilation gives beside the module.
 struct Compiled {
   ModuleFile module;
   std::vector<NodeDecision> decisions;
@@ -33,25 +33,18 @@ struct Compiled {
   std::vector<std::string> step_kernels;
 };
 
-Compiled compile(const Graph& graph, CompileOptions options, bool keep_graph) {
+Compiled compile(const Graph& graph, CompileOptions options) {
   Compiled compiled;
   bool decided = false;
   options.observer.decisions = &compiled.decisions;
-  if (keep_graph) {
-    options.observer.graph_pass = [&](const std::string& pass, const Graph& now) {
-      decided = decided || pass == kDecides;
-      if (!decided) compiled.before = clone_graph(now);
-    };
-  }
+  options.observer.graph_pass = [&](const std::string& pass, const Graph& now) {
+    decided = decided || pass == kDecides;
+    if (!decided) compiled.before = clone_graph(now);
+  };
   options.observer.lowered = [&](const LoweredProgram& program, const Target&) {
-    for (const KernelStep& step : program.steps) {
-      if (compiled.step_origins.size() <= step.step) {
-        compiled.step_origins.resize(step.step + 1);
-        compiled.step_kernels.resize(step.step + 1);
-      }
-      compiled.step_origins[step.step] = step.node->origin;
-      compiled.step_kernels[step.step] = program.ops[step.kernel];
-    }
+    compiled.step_origins = step_origins_of(program);
+    compiled.step_kernels.resize(compiled.step_origins.size());
+    for (const KernelStep& step : program.steps) compiled.step_kernels[step.step] = program.ops[step.kernel];
   };
   compiled.module = compile_graph(clone_graph(graph), options);
   return compiled;
@@ -80,7 +73,7 @@ struct Network::Parts {
 
   void find_tasks();
   void find_origins(const Compiled& compiled);
-  std::vector<std::vector<size_t>> steps_of(const Compiled& compiled) const;
+  std::vector<std::vector<size_t>> steps_of(const std::vector<std::vector<std::string>>& step_origins) const;
   std::vector<NodeDecision> lines_of(const Choices& choices) const;
 };
 
@@ -129,11 +122,12 @@ void Network::Parts::find_origins(const Compiled& compiled) {
   }
 }
 
-std::vector<std::vector<size_t>> Network::Parts::steps_of(const Compiled& compiled) const {
+std::vector<std::vector<size_t>> Network::Parts::steps_of(
+    const std::vector<std::vector<std::string>>& step_origins) const {
   std::vector<std::vector<size_t>> steps(tasks.size());
-  for (size_t step = 0; step < compiled.step_origins.size(); ++step) {
+  for (size_t step = 0; step < step_origins.size(); ++step) {
     for (size_t task = 0; task < tasks.size(); ++task) {
-      if (!intersect(compiled.step_origins[step], origins[task])) continue;
+      if (!intersect(step_origins[step], origins[task])) continue;
       steps[task].push_back(step);
       break;
     }
@@ -155,7 +149,7 @@ Network::Network(Graph graph, CompileOptions options) : parts_(std::make_unique<
   parts.target = with_precision(options.targets.front(), options.precision);
   parts.graph = std::move(graph);
   parts.options = std::move(options);
-  Compiled compiled = compile(parts.graph, parts.options, true);
+  Compiled compiled = compile(parts.graph, parts.options);
   parts.lines = std::move(compiled.decisions);
   if (compiled.before) parts.before = std::move(*compiled.before);
   parts.context = {parts.target, parts.options.optimize == Optimize::kSize, {}};
@@ -164,7 +158,7 @@ Network::Network(Graph graph, CompileOptions options) : parts_(std::make_unique<
   parts.options.observer = {};
   parts.find_tasks();
   parts.find_origins(compiled);
-  parts.untuned.steps = parts.steps_of(compiled);
+  parts.untuned.steps = parts.steps_of(compiled.step_origins);
   parts.untuned.module = std::move(compiled.module);
 }
 
@@ -193,14 +187,17 @@ std::vector<Example> Network::prior(records::Store& store, const records::Settin
 }
 
 BuiltNetwork Network::build(const Choices& choices) const {
-  CompileOptions options = parts_->options;
-  options.decisions =
-      std::make_shared<const DecisionFile>(DecisionFile::parse(decisions_text(choices), "the tuner"));
-  Compiled compiled = compile(parts_->graph, options, false);
-  BuiltNetwork built;
-  built.steps = parts_->steps_of(compiled);
-  built.module = std::move(compiled.module);
-  return built;
+  ModelBuild build = build_model(parts_->graph, parts_->options, decisions_text(choices));
+  return {std::move(build.module), parts_->steps_of(build.step_origins)};
+}
+
+std::vector<std::vector<size_t>> Network::steps_of(
+    const std::vector<std::vector<std::string>>& step_origins) const {
+  return parts_->steps_of(step_origins);
+}
+
+PackedModel Network::pack(const std::filesystem::path& path) const {
+  return pack_model(parts_->graph, parts_->options, path);
 }
 
 std::vector<Look> Network::look_at(size_t task, const std::vector<Decision>& decisions) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "host/records/store.h"
 #include "host/tune/cost_model.h"
 #include "host/tune/measurer.h"
+#include "host/tune/model_build.h"
 #include "host/tune/task.h"
 
 namespace gantry::tune {
@@ -41,6 +43,10 @@ class Network : public Screen {
 
   /// Thread-safe. Errors: user errors that name the node for choices that do not fit together.
   BuiltNetwork build(const Choices& choices) const;
+  /// As of BuiltNetwork, of a program that was built elsewhere: by what its steps compute (ModelBuild).
+  std::vector<std::vector<size_t>> steps_of(const std::vector<std::vector<std::string>>& step_origins) const;
+  /// All that programs are built of but the decisions, as a file: pack_model().
+  PackedModel pack(const std::filesystem::path& path) const;
   /// The decisions of all nodes, as --decisions takes them.
   std::string decisions_text(const Choices& choices) const;
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "rpc/protocol/flat_message.h"
+
 namespace gantry::rpc {
 namespace {
 
@@ -23,23 +25,6 @@ namespace {
                   std::to_string(static_cast<int>(kind)) + ": update gantry",
               /*unsupported=*/true);
 }
-
-template <typename Table, typename Native>
-Bytes encode(std::uint32_t id, const Native& message, FrameType type) {
-  flatbuffers::FlatBufferBuilder builder(256);
-  builder.Finish(Table::Pack(builder, &message));
-  if (builder.GetSize() > kMaxControlBytes)
-    throw Error(ErrorKind::kRequest, "a control message of " + std::to_string(builder.GetSize()) +
-                                         " bytes is longer than the protocol allows");
-  Bytes frame(kFrameHeaderSize + builder.GetSize());
-  const FrameHeaderBytes header = encode_header({type, id, builder.GetSize()});
-  std::copy(header.begin(), header.end(), frame.begin());
-  std::copy_n(builder.GetBufferPointer(), builder.GetSize(), frame.begin() + kFrameHeaderSize);
-  return frame;
-}
-
-/// Tables that a message may have; a longer one may have one in so many bytes, which all of ours take.
-constexpr std::size_t kMaxTables = 65536, kBytesOfTable = 64;
 
 /// Adds up texts and lists of what is to be unpacked. Fields of a damaged message can all point at the same
 /// long text: of one mebibyte they would unpack to gibibytes. Ours stores each once, so that its own length
@@ -103,18 +88,8 @@ void check_unpacked(const wire::Response& response, std::size_t most) {
 
 template <typename Table>
 auto decode(std::span<const std::uint8_t> payload) {
-  // Offsets are read as aligned integers: the payload is copied to a place that is aligned for them.
-  std::vector<std::uint64_t> aligned((payload.size() + 7) / 8);
-  std::copy(payload.begin(), payload.end(), reinterpret_cast<std::uint8_t*>(aligned.data()));
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(aligned.data());
-  const std::size_t tables = std::max(kMaxTables, payload.size() / kBytesOfTable);
-  flatbuffers::Verifier verifier(bytes, payload.size(), 16, static_cast<flatbuffers::uoffset_t>(tables));
-  if (payload.size() < 8 || !verifier.VerifyBuffer<Table>(nullptr))
-    throw Error(ErrorKind::kBug, "a message is damaged: its structure does not verify");
-  const Table* message = flatbuffers::GetRoot<Table>(bytes);
+  const FlatMessage<Table> message(payload);
   using Body = decltype(message->body_type());
-  if (message->body_type() == Body::NONE)
-    throw Error(ErrorKind::kBug, "a message is damaged: it has no kind");
   // A union member that this version does not know verifies, but would unpack to nothing.
   if (message->body_type() > Body::MAX) refuse_unknown(message->body_type());
   check_unpacked(*message, payload.size());
@@ -207,11 +182,11 @@ void check_meaning(const wire::RequestT& request) {
 }  // namespace
 
 Bytes encode_request(std::uint32_t id, const wire::RequestT& request) {
-  return encode<wire::Request>(id, request, FrameType::kRequest);
+  return encode_flat<wire::Request>(id, request, FrameType::kRequest);
 }
 
 Bytes encode_response(std::uint32_t id, const wire::ResponseT& response, FrameType type) {
-  return encode<wire::Response>(id, response, type);
+  return encode_flat<wire::Response>(id, response, type);
 }
 
 wire::RequestT decode_request(std::span<const std::uint8_t> payload) {

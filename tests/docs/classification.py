@@ -45,9 +45,9 @@ NO_COMMANDS = [
     ('docs/security.md', '2026-11-24T20:14:51.205Z info'),
 ]
 
-# Options in the text that belong to other programs: cmake, dpkg, pip, compilers, shells, the GPU bundle's `run`.
+# Options in the text that belong to other programs: cmake, dpkg, pip, compilers, shells, Slurm, the GPU bundle's `run`.
 OPTIONS_OF_OTHERS = {'--only', '--preset', '--build', '--install', '--prefix', '--strip', '--target-dir', '--component',
-                     '--libs', '--static', '--nice', '--conf', '--add-architecture', '--settings', '--peers',
+                     '--libs', '--static', '--nice', '--exclusive', '--conf', '--add-architecture', '--settings', '--peers',
                      '--skip-passed'}
 
 # Networks that take long to write, by smaller ones of the same kind.

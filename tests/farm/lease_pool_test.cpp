@@ -39,6 +39,7 @@ class PlayedSlurm : public Slurm {
     job.comment = request.comment;
     jobs_.push_back(job);
     scripts_.push_back(request.script);
+    last_ = request;
     return job.id;
   }
   std::vector<Job> leases() override {
@@ -93,6 +94,10 @@ class PlayedSlurm : public Slurm {
     const std::scoped_lock lock(mutex_);
     return jobs_;
   }
+  JobRequest last() const {
+    const std::scoped_lock lock(mutex_);
+    return last_;
+  }
   /// Of all jobs that were ever submitted, the line with the lease's key.
   std::set<std::string> keys() const {
     const std::scoped_lock lock(mutex_);
@@ -110,6 +115,7 @@ class PlayedSlurm : public Slurm {
   std::vector<Job> jobs_;
   std::vector<std::string> scripts_;
   std::vector<std::string> leases_;  ///< that were asked for, by what their jobs say of themselves
+  JobRequest last_;
   size_t looks_ = 0, refused_ = 0;
   bool away_ = false, refuses_ = false;
 };
@@ -334,6 +340,26 @@ TEST_F(Pool, WhoWaitsTooLongIsToldSo) {
   };
   wait_until([&] { return !said().empty(); });
   EXPECT_THAT(said(), HasSubstr("--max-wait"));
+}
+
+TEST_F(Pool, ACompileHostIsAJobThatBuilds) {
+  slurm_.set_boards(0);
+  LeaseRequest request;
+  request.cpus = 4;
+  request.partition = "build";
+  const auto no_session = [](const std::string&, const std::filesystem::path&) { return KeptSession(); };
+  pool_ = std::make_unique<LeasePool>(slurm_, request, 1, no_session, bounds());
+  wait_until([&] { return slurm_.jobs().size() == 1; });
+  wait_until([&] { return pool_->words().starts_with("waiting for a compile host"); });
+  const JobRequest asked = slurm_.last();
+  EXPECT_EQ(asked.board_type, "");
+  EXPECT_EQ(asked.cpus, 4);
+  EXPECT_EQ(asked.partition, "build");
+  EXPECT_THAT(asked.script, HasSubstr(" farm build\n"));
+  EXPECT_EQ(slurm_.keys().size(), 1u);
+  slurm_.set_boards(1);
+  wait_until([&] { return held().size() == 1; });
+  EXPECT_THAT(held()[0].words, HasSubstr("holds compile host 10.0.0.1:7453"));
 }
 
 TEST_F(Pool, LeavesNoJobBehind) {

@@ -250,16 +250,23 @@ class Farm(ProgramTest):
     def test_a_tuner_goes_on_when_its_lease_ends(self):
         begins = lambda: sum((what, board) == ('begin', 'nano-1') for _, what, board, _ in self.log_of_holds())
         before = begins() if (self.folder / 'farm' / 'log').exists() else 0
-        done = self.finish(self.tune('nano', '--lease-minutes', '1', '--time', '100s', '--records', 'ends.db'))
+        # Compile hosts' leases end, too. Those on the boards' own node have to share it.
+        done = self.finish(self.tune('nano', '--lease-minutes', '1', '--time', '100s', '--records', 'ends.db',
+                                     '--compile-hosts', '1', '--compile-cpus', '1'))
         document = json.loads(done.stdout)
+        self.assertGreater(sum(host['programs'] for host in document['builds']['hosts']), 0, done.stderr)
+        self.assertGreater(document['builds']['here'], 0)
+        self.assertRegex(done.stderr, r'holds compile host \S+, after \d+ s in Slurm')
         self.assertGreaterEqual(begins(), before + 2, done.stderr)
         self.assertGreater(document['trials'], 0)
         self.assertEqual(self.records('ends.db'), document['records_written'])
 
     def test_tuners_that_are_killed_free_their_boards(self):
-        # One of the leases of each waits: nobody is to wait for it either.
-        tuners = [self.tune('nano:2', '--time', '10min'), self.tune('pi5:4', '--time', '10min')]
-        self.wait_until(lambda: len(self.holders()) == 4 and len(self.status()['leases']) == 6)
+        # One of the leases of each waits: nobody is to wait for it either. One of them has compile hosts.
+        tuners = [self.tune('nano:2', '--time', '10min'),
+                  self.tune('pi5:4', '--time', '10min', '--compile-hosts', '2', '--compile-cpus', '1')]
+        boards = {board.address for board in self.boards.values()}
+        self.wait_until(lambda: boards <= set(self.holders()) and len(self.status()['leases']) == 8)
         for tuner, number in zip(tuners, (signal.SIGTERM, signal.SIGKILL)):
             tuner.send_signal(number)
             tuner.communicate()
@@ -306,6 +313,8 @@ class Farm(ProgramTest):
         for board, words in (('pi5:0', 'how many boards'), ('pi5:65', 'at most'), ('pi 5:2', 'a type of board')):
             self.assertIn(words, self.finish(self.tune(board), status=1).stderr)
         self.assertIn('leave out --on', self.finish(self.tune('pi5', '--on', 'x:1'), status=1).stderr)
+        self.assertIn('--farm', self.gantry('tune', 't.onnx', '--compile-hosts', '2', status=1).stderr)
+        self.assertIn('--compile-hosts', self.finish(self.tune('pi5', '--compile-cpus', '2'), status=1).stderr)
         err = self.gantry('farm', 'register', 'x', '--type', 'pi5', '--address', '127.0.0.1:1', '--keys',
                                  str(self.boards['nano-1'].keys), status=2).stderr
         self.assertIn('127.0.0.1:1', err)

@@ -3,12 +3,17 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <set>
 
 #include "host/driver/decision_file.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
+#include "host/support/mapped_file.h"
+#include "host/support/output_file.h"
+#include "host/support/temporary.h"
+#include "host/tune/model_build.h"
 #include "host/tune/search.h"
 #include "tests/support/small_weights.h"
 
@@ -119,6 +124,68 @@ TEST(Network, ItsTextGivesTheDecisionsBack) {
   ASSERT_THAT(decided, SizeIs(3));
   EXPECT_EQ(decided[0].decision, choices[0]);
   EXPECT_EQ(decided[1].decision, choices[0]);
+}
+
+/// The file of a packed model as the two that it is of.
+void split(const std::filesystem::path& packed, uint64_t text_size, const std::filesystem::path& folder) {
+  const MappedFile file(packed);
+  write_file(folder / kPackedText, {file.data(), text_size});
+  if (file.size() > text_size)
+    write_file(folder / kPackedWeights, {file.data() + text_size, file.size() - text_size});
+}
+
+TEST(ModelBuild, APackedModelGivesTheSamePrograms) {
+  const TemporaryFolder folder("test");
+  const Network tuned(network(), options_for());
+  const PackedModel packed = tuned.pack(folder.path() / "packed");
+  split(folder.path() / "packed", packed.text_size, folder.path());
+  const UnpackedModel model = unpack_model(packed.options, folder.path());
+  EXPECT_FALSE(model.use_cache);
+  Choices changed = untuned(tuned);
+  changed[0] = {"direct", {{"block", 8}}};
+  for (const Choices& choices : {untuned(tuned), changed}) {
+    ModelBuild there = build_model(model.graph, model.options, tuned.decisions_text(choices));
+    BuiltNetwork here = tuned.build(choices);
+    EXPECT_EQ(serialize_module(there.module), serialize_module(here.module));
+    EXPECT_EQ(tuned.steps_of(parse_step_text(step_text(there.step_origins), there.step_origins.size())),
+              here.steps);
+  }
+}
+
+TEST(ModelBuild, WhatStepsComputeGoesThroughText) {
+  const std::vector<std::vector<std::string>> steps = {{"a", "b/c"}, {}, {"odd, \"one\"", " \n"}, {}};
+  EXPECT_EQ(parse_step_text(step_text(steps), 4), steps);
+  EXPECT_TRUE(parse_step_text("", 0).empty());
+  EXPECT_THROW(parse_step_text(step_text(steps), 3), Error);
+  EXPECT_THROW(parse_step_text("a\nb", 9), Error);
+}
+
+TEST(ModelBuild, OptionsThatAreNoneAreRefused) {
+  const TemporaryFolder folder("test");
+  const Network tuned(network(), options_for());
+  const PackedModel packed = tuned.pack(folder.path() / "packed");
+  split(folder.path() / "packed", packed.text_size, folder.path());
+  const auto changed = [&](const char* from, const char* to) {
+    std::string options = packed.options;
+    const size_t at = options.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return options.replace(at, std::string(from).size(), to);
+  };
+  EXPECT_NO_THROW(unpack_model(packed.options, folder.path()));
+  for (const std::string& options :
+       {std::string(), std::string("[]"), std::string("{"), changed("x86-64-v3", "pdp-11"),
+        changed("\"opt_level\":3", "\"opt_level\":4"), changed("\"opt_level\":3", "\"opt_level\":\"3\""),
+        changed("speed", "spite"), changed("auto", "vague"), changed("\"cache\"", "\"cash\"")})
+    EXPECT_THROW(unpack_model(options, folder.path()), Error) << options;
+}
+
+TEST(ModelBuild, ATextThatIsNoneIsRefused) {
+  const TemporaryFolder folder("test");
+  const Network tuned(network(), options_for());
+  const PackedModel packed = tuned.pack(folder.path() / "packed");
+  EXPECT_THROW(unpack_model(packed.options, folder.path()), Error) << "there is no text";
+  write_file(folder.path() / kPackedText, "fn @main(");
+  EXPECT_THROW(unpack_model(packed.options, folder.path()), Error);
 }
 
 }  // namespace

@@ -54,6 +54,15 @@ farm::LeaseRequest lease_request(const FarmOptions& options, const TurnOptions& 
   return request;
 }
 
+farm::LeaseRequest compile_host_request(const FarmOptions& options, const TurnOptions& turns) {
+  farm::LeaseRequest request;
+  request.cpus = options.compile_cpus;
+  request.partition = options.compile_partition;
+  request.minutes = options.minutes;
+  request.priority = turns.priority;
+  return request;
+}
+
 void refuse_board_beside_farm(const ExecutionOptions& choice) {
   if (!choice.board.empty() || !choice.key.empty())
     user_error("--farm leases a board and its key: leave out --on and --key");
@@ -85,6 +94,28 @@ void add_farm_options(CLI::App& command, FarmOptions& options, size_t most_board
       ->type_name("N")
       ->check(between(1, kMostMinutes))
       ->needs(farm);
+}
+
+void add_compile_host_options(CLI::App& command, FarmOptions& options) {
+  constexpr size_t kMostHosts = 64;
+  constexpr int kMostCpus = 1024;
+  CLI::Option* hosts = command
+                           .add_option("--compile-hosts", options.compile_hosts,
+                                       "Build on so many nodes of the farm without boards, too; default none")
+                           ->type_name("N")
+                           ->check(between(size_t{1}, kMostHosts))
+                           ->needs(command.get_option("--farm"));
+  command
+      .add_option("--compile-partition", options.compile_partition,
+                  "Of Slurm, for --compile-hosts; default: its own")
+      ->type_name("NAME")
+      ->needs(hosts);
+  command
+      .add_option("--compile-cpus", options.compile_cpus,
+                  "CPUs of each of --compile-hosts; default: all of a node, which then nobody else uses")
+      ->type_name("N")
+      ->check(between(1, kMostCpus))
+      ->needs(hosts);
 }
 
 TurnOptions turns_on_board(const FarmOptions& options, TurnOptions turns) {

@@ -17,10 +17,16 @@ struct FarmOptions {
   std::string partition;
   int minutes = 60;        ///< of a lease
   size_t most_boards = 1;  ///< that the command can use at once
+  size_t compile_hosts = 0;
+  std::string compile_partition;  ///< of compile hosts; empty: Slurm's default
+  int compile_cpus = 0;           ///< of each; 0: all that its node has
 };
 
 /// --farm, --board, --partition, --lease-minutes. `most_boards`: that the command can use at once.
 void add_farm_options(CLI::App& command, FarmOptions& options, size_t most_boards = 1);
+
+/// --compile-hosts, --compile-partition, --compile-cpus, of commands that have add_farm_options().
+void add_compile_host_options(CLI::App& command, FarmOptions& options);
 
 /// What --board says.
 struct BoardsWanted {
@@ -31,6 +37,8 @@ struct BoardsWanted {
 BoardsWanted boards_wanted(const FarmOptions& options);
 /// What Slurm is asked for, for each of them. User errors as of boards_wanted().
 farm::LeaseRequest lease_request(const FarmOptions& options, const TurnOptions& turns);
+/// What Slurm is asked for, for each compile host. They are not waited for.
+farm::LeaseRequest compile_host_request(const FarmOptions& options, const TurnOptions& turns);
 /// User errors for --on or --key beside a farm.
 void refuse_board_beside_farm(const ExecutionOptions& choice);
 

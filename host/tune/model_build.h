@@ -1,0 +1,55 @@
+// Programs of a model by decisions as text, wherever they are built: here, or on a machine that got the model
+// as a file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/driver/compile.h"
+
+namespace gantry::tune {
+
+/// A program, and what its steps compute.
+struct ModelBuild {
+  ModuleFile module;
+  /// By index in the plan: the model's nodes that a step computes; empty: it calls no kernel.
+  std::vector<std::vector<std::string>> step_origins;
+};
+
+/// `decisions`: of all nodes, as --decisions takes them (Network::decisions_text). Errors: those of
+/// compile_graph.
+ModelBuild build_model(const Graph& graph, CompileOptions options, std::string_view decisions);
+
+/// What the steps of a program compute, as ModelBuild has it.
+std::vector<std::vector<std::string>> step_origins_of(const LoweredProgram& program);
+/// As text, a line a step; and back: a user error for what is none, or has more than `most_steps`.
+std::string step_text(const std::vector<std::vector<std::string>>& step_origins);
+std::vector<std::vector<std::string>> parse_step_text(std::string_view text, size_t most_steps);
+
+/// A model in one file: `text_size` bytes of graph text, then its weights. `options`: how programs of it are
+/// built.
+struct PackedModel {
+  std::string options;
+  uint64_t text_size = 0;
+};
+/// Writes the file. Of the options it is kept what programs are compiled for and how, and whether there is a
+/// cache of compiled kernels; no decisions. The graph has no ops of the user's: their code is not packed.
+PackedModel pack_model(const Graph& graph, const CompileOptions& options, const std::filesystem::path& path);
+
+/// Names of the files that unpack_model() reads in its folder.
+inline constexpr char kPackedText[] = "model.gir";
+inline constexpr char kPackedWeights[] = "model.gir.weights";
+
+struct UnpackedModel {
+  Graph graph;
+  CompileOptions options;  ///< without a cache; as many threads as there are
+  bool use_cache = true;
+};
+/// `folder` has the text, and the weights if there are any; they are read while the result lives. User
+/// errors: no such options; a text or weights that are none (read_gir); a target that is not known here.
+UnpackedModel unpack_model(const std::string& options, const std::filesystem::path& folder);
+
+}  // namespace gantry::tune

@@ -1,0 +1,108 @@
+// What Slurm's commands are asked, by commands that only write that down.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "host/farm/slurm.h"
+#include "tests/support/server_process.h"
+
+namespace gantry::farm {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class Commands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* path = std::getenv("PATH");
+    path_ = path == nullptr ? "" : path;
+    ::setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
+  }
+  void TearDown() override { ::setenv("PATH", path_.c_str(), 1); }
+
+  /// A program of that name, which prints `output` and keeps its arguments and standard input.
+  void put(const std::string& name, const std::string& output) const {
+    const std::filesystem::path program = folder_.path() / name;
+    std::ofstream(program) << "#!/bin/sh\nprintf '%s\\n' \"$@\" > " << (folder_.path() / "asked").string()
+                           << "\ncat > " << (folder_.path() / "input").string() << "\nprintf '%s' '" << output
+                           << "'\n";
+    ASSERT_EQ(::chmod(program.c_str(), 0700), 0);
+  }
+  std::vector<std::string> asked() const {
+    std::ifstream file(folder_.path() / "asked");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+  std::string input() const {
+    std::ifstream file(folder_.path() / "input");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  testing::TemporaryDirectory folder_;
+  std::string path_;
+};
+
+TEST_F(Commands, ABoardIsAGenericResource) {
+  put("sbatch", "17;cluster\n");
+  JobRequest request;
+  request.board_type = "pi5";
+  request.partition = "lab";
+  request.minutes = 90;
+  request.script = "#!/bin/sh\ntrue\n";
+  SlurmCommands slurm;
+  EXPECT_EQ(slurm.submit(request), 17u);
+  EXPECT_THAT(asked(), Contains("--gres=board:pi5:1"));
+  EXPECT_THAT(asked(), Contains("--partition=lab"));
+  EXPECT_THAT(asked(), Contains("--time=90"));
+  EXPECT_THAT(asked(), Not(Contains("--exclusive")));
+  EXPECT_EQ(input(), request.script);
+}
+
+TEST_F(Commands, ACompileHostIsANodeOrAPartOfOne) {
+  put("sbatch", "18\n");
+  JobRequest request;
+  SlurmCommands slurm;
+  EXPECT_EQ(slurm.submit(request), 18u);
+  EXPECT_THAT(asked(), Contains("--nodes=1"));
+  EXPECT_THAT(asked(), Contains("--exclusive"));
+  EXPECT_THAT(asked(), Each(Not(StartsWith("--gres"))));
+  EXPECT_THAT(asked(), Each(Not(StartsWith("--partition"))));
+  request.cpus = 4;
+  slurm.submit(request);
+  EXPECT_THAT(asked(), Contains("--cpus-per-task=4"));
+  EXPECT_THAT(asked(), Not(Contains("--exclusive")));
+}
+
+TEST_F(Commands, ANodesAddressIsSlurms) {
+  put("sinfo", "10.0.0.5  \n10.0.0.5  \n");
+  SlurmCommands slurm;
+  EXPECT_EQ(slurm.address_of("n1"), "10.0.0.5");
+  EXPECT_THAT(asked(), Contains("--nodes=n1"));
+}
+
+TEST_F(Commands, ANodeThatSlurmDoesNotKnowIsSaid) {
+  put("sinfo", "");
+  SlurmCommands slurm;
+  try {
+    slurm.address_of("n2");
+    ADD_FAILURE() << "it has an address";
+  } catch (const SlurmError& error) {
+    EXPECT_FALSE(error.unreachable());
+    EXPECT_THAT(error.what(), HasSubstr("n2"));
+  }
+}
+
+}  // namespace
+}  // namespace gantry::farm
