@@ -5,6 +5,7 @@
 #include <set>
 
 #include "host/graph/strings.h"
+#include "host/onnx/carried.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/importer.h"
 #include "host/ops/bind_dims.h"
@@ -50,7 +51,8 @@ void convert_constant(NodeImport& n) {
 }
 
 void convert_identity(NodeImport& n) {
-  if (const Binding& given = n.binding(0); given.sequence || given.absent) return n.set_binding(0, given);
+  if (const Binding& given = n.binding(0); given.sequence || given.late || given.absent || given.has_value != nullptr)
+    return n.set_binding(0, given);
   if (ConstantPtr known = n.constant(0)) return n.set_constant(0, known);
   n.set(0, n.add(op::identity, {n.input(0)}));
 }
@@ -89,45 +91,45 @@ std::vector<TensorType> common_types(NodeImport& n, const Function& a, const Fun
   return types;
 }
 
-/// Results as they are outputs of a body.
-void set_results(NodeImport& n, const std::vector<BodyOutput>& outputs, const std::vector<Value*>& results) {
-  auto next = results.begin();
-  for (size_t i = 0; i < n.output_count(); ++i) {
-    std::vector<Binding> parts(outputs[i].count);
-    for (Binding& part : parts) part.value = *next++;
-    Binding absent;
-    absent.absent = true;
-    using Kind = BodyOutput::Kind;
-    if (outputs[i].kind == Kind::kSequence) n.set_sequence(i, std::move(parts));
-    if (outputs[i].kind == Kind::kTensor) n.set_binding(i, parts[0]);
-    if (outputs[i].kind == Kind::kAbsent) n.set_binding(i, absent);
-  }
-}
-
 /// A branch, or why there can be none for the shapes that it is given.
 struct Branch {
   std::optional<ImportedBody> body;
+  std::vector<Carried> results;  ///< as which they are outputs
   std::string error;
 };
 
-Branch import_branch(NodeImport& n, const char* name) {
+/// `wanted`: as what to carry its results; null: as what they are.
+Branch import_branch(NodeImport& n, const char* name, const std::vector<Carried>* wanted) {
+  Branch branch;
+  const auto give = [&](const std::vector<Binding>& results) {
+    branch.results.clear();
+    for (const Binding& result : results) branch.results.push_back(carried_as(n, result));
+    if (wanted != nullptr) branch.results = *wanted;
+    std::vector<Value*> values;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::vector<Value*> own = carry(n, results[i], branch.results[i]);
+      values.insert(values.end(), own.begin(), own.end());
+    }
+    return values;
+  };
   try {
-    return {n.import_body(n.graph(name)), ""};
+    branch.body = n.import_body(n.graph(name), {}, give);
   } catch (const Unsupported&) {
     throw;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
-    return {std::nullopt, error.what()};
+    branch.error = error.what();
   }
+  return branch;
 }
 
 /// In place of a branch that cannot be for the shapes that it is given: models for inputs of several sizes have one for each.
 /// A run that takes it ends with the error. Results like those of the other branch.
-ImportedBody impossible_branch(NodeImport& n, const ImportedBody& other, const std::string& why) {
-  const std::set<std::string> inside = symbols_bound_in(*other.function);
-  const onnx::GraphProto nothing;
-  ImportedBody body = n.import_body(nothing, [&](Function& function) {
-    for (const Value* result : other.function->outputs) {
+Branch impossible_branch(NodeImport& n, const Branch& other, const std::string& why) {
+  const std::set<std::string> inside = symbols_bound_in(*other.body->function);
+  const onnx::GraphProto empty;
+  const auto start = [&](Function& function) {
+    for (const Value* result : other.body->function->outputs) {
       Shape shape = result->type.shape;
       for (Dim& dim : shape) dim = is_seen_outside(dim, inside) ? dim : Dim(0);
       Value* zeros = n.broadcast(n.scalar(result->type.dtype, 0), std::move(shape));
@@ -135,21 +137,20 @@ ImportedBody impossible_branch(NodeImport& n, const ImportedBody& other, const s
     }
     function.constraints.push_back({0, 1, why});
     return BodyStart{};
-  });
-  body.outputs = other.outputs;
-  return body;
+  };
+  return {n.import_body(empty, start, [](const std::vector<Binding>&) { return std::vector<Value*>(); }), other.results, ""};
 }
 
 /// Both branches; one of them may be impossible.
-std::pair<ImportedBody, ImportedBody> import_branches(NodeImport& n) {
-  Branch then_branch, else_branch;
+std::pair<Branch, Branch> import_branches(NodeImport& n, const std::vector<Carried>* wanted) {
+  Branch then_branch;
   try {
-    then_branch = import_branch(n, "then_branch");
+    then_branch = import_branch(n, "then_branch", wanted);
   } catch (const ReadsUnknown&) {
     n.probe_branch(n.graph("else_branch"));  // what is not supported there is named too
     throw;
   }
-  else_branch = import_branch(n, "else_branch");
+  Branch else_branch = import_branch(n, "else_branch", wanted);
   if (!then_branch.body && !else_branch.body) n.fail("neither of its branches can be: {}", then_branch.error);
   const auto why = [&](const char* name, const Branch& branch) {
     const std::string text =
@@ -158,21 +159,32 @@ std::pair<ImportedBody, ImportedBody> import_branches(NodeImport& n) {
     return text;
   };
   if (!then_branch.body)
-    then_branch.body = impossible_branch(n, *else_branch.body, why("then_branch", then_branch));
+    then_branch = impossible_branch(n, else_branch, why("then_branch", then_branch));
   else if (!else_branch.body)
-    else_branch.body = impossible_branch(n, *then_branch.body, why("else_branch", else_branch));
-  return {*then_branch.body, *else_branch.body};
+    else_branch = impossible_branch(n, then_branch, why("else_branch", else_branch));
+  return {std::move(then_branch), std::move(else_branch)};
+}
+
+/// Both branches, whose results are carried as the same: where one gives another number of tensors, or none, they are
+/// converted again.
+std::pair<Branch, Branch> import_alike_branches(NodeImport& n) {
+  auto branches = import_branches(n, nullptr);
+  const auto &first = branches.first.results, &second = branches.second.results;
+  if (first.size() != second.size() || first.size() < n.output_count())
+    n.fail("its branches have {} and {} outputs, not {}", first.size(), second.size(), n.output_count());
+  std::vector<Carried> both;
+  for (size_t i = 0; i < first.size(); ++i) both.push_back(joined(n, first[i], second[i]));
+  if (first == both && second == both) return branches;
+  n.drop_body(*branches.second.body);
+  n.drop_body(*branches.first.body);
+  return import_branches(n, &both);
 }
 
 /// Both branches are functions of the program, which calls one of them.
 void convert_if_on_data(NodeImport& n) {
   Value* condition = n.input(0);
-  const auto [then_body, else_body] = import_branches(n);
-  const auto &first = then_body.outputs, &second = else_body.outputs;
-  if (first.size() != second.size() || first.size() < n.output_count())
-    n.fail("its branches have {} and {} outputs, not {}", first.size(), second.size(), n.output_count());
-  if (first != second)
-    n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in how many tensors they are");
+  const auto [then_branch, else_branch] = import_alike_branches(n);
+  const ImportedBody &then_body = *then_branch.body, &else_body = *else_branch.body;
   auto attrs = std::make_shared<IfAttrs>();
   const std::vector<TensorType> types = common_types(n, *then_body.function, *else_body.function, *attrs);
   attrs->then_inputs = static_cast<int64_t>(then_body.captured.size());
@@ -180,7 +192,8 @@ void convert_if_on_data(NodeImport& n) {
   inputs.insert(inputs.end(), then_body.captured.begin(), then_body.captured.end());
   inputs.insert(inputs.end(), else_body.captured.begin(), else_body.captured.end());
   const Node* node = n.add_control(op::if_else, attrs, std::move(inputs), types, {then_body, else_body});
-  set_results(n, first, node->results);
+  std::vector<Binding> results = carried_back(then_branch.results, node->results);
+  for (size_t i = 0; i < n.output_count(); ++i) n.set_binding(i, std::move(results[i]));
 }
 
 void convert_if(NodeImport& n) {
