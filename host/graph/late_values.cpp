@@ -8,7 +8,8 @@ namespace {
 /// The dimensions that a row says; the elements that they make must be among those that are left.
 Shape shape_of_row(const int64_t* row, int64_t most_dims, int64_t left, int64_t& count) {
   const int64_t rank = row[0];
-  if (rank < 0 || rank > most_dims) user_error("a sequence has a tensor of {} dimensions, not 0 to {}", rank, most_dims);
+  if (rank < 0 || rank > most_dims)
+    user_error("a sequence has a tensor of {} dimensions, not 0 to {}", rank, most_dims);
   Shape shape;
   count = 1;
   for (int64_t d = 0; d < rank; ++d) {
@@ -35,7 +36,8 @@ std::string late_presence_name(const std::string& optional) {
 
 std::vector<ConstantPtr> unpack_sequence(const ConstantPtr& elements, const ConstantPtr& dims) {
   const auto table = constant_shape(dims->type.shape), flat = constant_shape(elements->type.shape);
-  if (dims->type.dtype != DType::kI64 || !table || table->size() != 2 || (*table)[1] < 1 || !flat || flat->size() != 1)
+  if (dims->type.dtype != DType::kI64 || !table || table->size() != 2 || (*table)[1] < 1 || !flat ||
+      flat->size() != 1)
     user_error("{} and {} are no sequence", elements->type.str(), dims->type.str());
   const auto width = static_cast<size_t>(byte_width(elements->type.dtype));
   int64_t begin = 0;

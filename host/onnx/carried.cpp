@@ -35,7 +35,10 @@ std::vector<Value*> carry_value(NodeImport& n, const Binding& binding, const Car
 }  // namespace
 
 size_t Carried::count() const {
-  const size_t own = kind == Kind::kTensor ? 1 : kind == Kind::kLate ? 2 : kind == Kind::kSequence ? elements.size() : 0;
+  const size_t own = kind == Kind::kTensor     ? 1
+                     : kind == Kind::kLate     ? 2
+                     : kind == Kind::kSequence ? elements.size()
+                                               : 0;
   return own + (optional ? 1 : 0);
 }
 
@@ -65,7 +68,8 @@ Carried carried_as(NodeImport& n, const Binding& binding) {
 Carried as_late(NodeImport& n, Carried carried) {
   if (carried.kind != Kind::kSequence) return carried;
   if (carried.elements.empty())
-    n.unsupported(UnsupportedKind::kControlFlow, "an empty sequence of which nothing says the rank of its tensors");
+    n.unsupported(UnsupportedKind::kControlFlow,
+                  "an empty sequence of which nothing says the rank of its tensors");
   ElementKind all = carried.elements[0];
   for (const ElementKind& one : carried.elements) all = joined(n, all, one);
   carried.kind = Kind::kLate;
@@ -96,7 +100,8 @@ Carried joined(NodeImport& n, const Carried& a, const Carried& b) {
 
 std::vector<Value*> carry(NodeImport& n, const Binding& binding, const Carried& as) {
   std::vector<Value*> tensors;
-  if (as.optional) tensors.push_back(binding.has_value != nullptr ? binding.has_value : bool_value(n, !binding.absent));
+  if (as.optional)
+    tensors.push_back(binding.has_value != nullptr ? binding.has_value : bool_value(n, !binding.absent));
   const std::vector<Value*> value = carry_value(n, binding, as);
   tensors.insert(tensors.end(), value.begin(), value.end());
   return tensors;
@@ -111,7 +116,8 @@ Binding carried_back(const Carried& as, std::span<Value* const> tensors) {
   if (as.kind == Kind::kTensor) binding.value = tensors[0];
   if (as.kind == Kind::kAbsent) binding.absent = true;
   if (as.kind == Kind::kLate)
-    binding.late = std::make_shared<const LateSequence>(LateSequence{tensors[0], tensors[1], as.elements[0].ranks_differ});
+    binding.late = std::make_shared<const LateSequence>(
+        LateSequence{tensors[0], tensors[1], as.elements[0].ranks_differ});
   if (as.kind == Kind::kSequence) {
     std::vector<Binding> elements(tensors.size());
     for (size_t i = 0; i < tensors.size(); ++i) elements[i].value = tensors[i];

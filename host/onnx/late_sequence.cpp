@@ -122,7 +122,8 @@ LateSequence widened(NodeImport& n, const LateSequence& sequence, const ElementK
 
 ElementKind joined(NodeImport& n, const ElementKind& a, const ElementKind& b) {
   if (a.dtype != b.dtype)
-    n.unsupported(UnsupportedKind::kElementType, "tensors of {} and {} in one sequence", name_of(a.dtype), name_of(b.dtype));
+    n.unsupported(UnsupportedKind::kElementType, "tensors of {} and {} in one sequence", name_of(a.dtype),
+                  name_of(b.dtype));
   return {a.dtype, std::max(a.rank, b.rank), a.ranks_differ || b.ranks_differ || a.rank != b.rank};
 }
 
@@ -175,7 +176,8 @@ LateSequence late_sequence(NodeImport& n, const Binding& sequence, const Element
 Term checked_position(NodeImport& n, const Term& position, const Dim& count, bool behind) {
   const Term number = position.cast(DType::kI64).reshaped({});
   const Dim asked = bound_position(n, number), first = Dim(0) - count, last = behind ? count : count - 1;
-  if (asked.is_constant() && count.is_constant() && (asked.value() > last.value() || asked.value() < first.value()))
+  if (asked.is_constant() && count.is_constant() &&
+      (asked.value() > last.value() || asked.value() < first.value()))
     n.fail("its position is {} in a sequence of {}", asked.str(), count.str());
   require_at_most(n, asked, last);
   require_at_least(n, asked, first);
@@ -184,7 +186,8 @@ Term checked_position(NodeImport& n, const Term& position, const Dim& count, boo
   return maximum(minimum(from_front, length - (behind ? 0 : 1)), 0);
 }
 
-LateSequence inserted(NodeImport& n, const LateSequence& sequence, const Term& x, const std::optional<Term>& position) {
+LateSequence inserted(NodeImport& n, const LateSequence& sequence, const Term& x,
+                      const std::optional<Term>& position) {
   const ElementKind kind = joined(n, kind_of(sequence), {x.dtype(), x.rank(), false});
   LateSequence result = widened(n, sequence, kind);
   const Term elements(n, result.elements), dims(n, result.dims);
@@ -202,6 +205,7 @@ LateSequence inserted(NodeImport& n, const LateSequence& sequence, const Term& x
 }
 
 LateSequence erased(NodeImport& n, const LateSequence& sequence, const std::optional<Term>& position) {
+  if (length_of(sequence) == Dim(0)) n.fail("its sequence is empty");
   const Term elements(n, sequence.elements), dims(n, sequence.dims);
   const Found found = find(n, sequence, position.value_or(Term::number(n, DType::kI64, -1)), false);
   const Term size = sum_before(n, sizes_of(n, dims), found.at + 1) - found.begin;
@@ -216,7 +220,8 @@ Term element_at(NodeImport& n, const LateSequence& sequence, const Term& positio
   const ElementKind kind = kind_of(sequence);
   if (!kind.ranks_differ) rank = kind.rank;
   if (!rank)
-    n.unsupported(UnsupportedKind::kRunTimeValue, "tensor of a sequence of unlike ranks, of which the model says none");
+    n.unsupported(UnsupportedKind::kRunTimeValue,
+                  "tensor of a sequence of unlike ranks, of which the model says none");
   if (*rank > kind.rank) n.fail("its sequence has no tensor of {} dimensions", *rank);
   const Term elements(n, sequence.elements), dims(n, sequence.dims);
   const Found found = find(n, sequence, position, false);
@@ -233,7 +238,8 @@ Term element_at(NodeImport& n, const LateSequence& sequence, const Term& positio
 
 namespace {
 
-/// The dimensions that all tensors have; the run ends with an error where one is unlike the first in a column but `free`.
+/// The dimensions that all tensors have; the run ends with an error where one is unlike the first in a column
+/// but `free`.
 Shape common_shape(NodeImport& n, const Term& dims, int rank, std::optional<int64_t> free) {
   const Term first = dims.sliced(0, 0, 1);
   const Term unlike = not_equal(dims, first).cast(DType::kI64);
@@ -247,14 +253,16 @@ Shape common_shape(NodeImport& n, const Term& dims, int rank, std::optional<int6
   return {row.begin() + 1, row.end()};
 }
 
-/// Of each of some positions the part that it lies in: where that begins, and its length. Parts follow each other.
+/// Of each of some positions the part that it lies in: where that begins, and its length. Parts follow each
+/// other.
 struct PartOf {
   Term begin, length;
 };
 PartOf part_at(const Term& positions, const Term& begins, const Term& lengths, const Term& ends) {
   const Term at = positions.unsqueezed(1);
   const Term inside = both(less_equal(begins.unsqueezed(0), at), less(at, ends.unsqueezed(0)));
-  return {sum(where(inside, begins.unsqueezed(0), 0), {1}), sum(where(inside, lengths.unsqueezed(0), 0), {1})};
+  return {sum(where(inside, begins.unsqueezed(0), 0), {1}),
+          sum(where(inside, lengths.unsqueezed(0), 0), {1})};
 }
 
 /// Extents in front of an axis and behind it.
@@ -270,11 +278,13 @@ Term as_number(NodeImport& n, const Dim& dim) {
 
 }  // namespace
 
-Term concatenated(NodeImport& n, const LateSequence& sequence, int64_t axis, bool is_new, std::optional<int> rank) {
+Term concatenated(NodeImport& n, const LateSequence& sequence, int64_t axis, bool is_new,
+                  std::optional<int> rank) {
   const ElementKind kind = kind_of(sequence);
   const std::optional<int> declared = rank ? std::optional(*rank - (is_new ? 1 : 0)) : std::nullopt;
   if (kind.ranks_differ && !declared)
-    n.unsupported(UnsupportedKind::kRunTimeValue, "sequence of tensors of unlike ranks, of which the model says none");
+    n.unsupported(UnsupportedKind::kRunTimeValue,
+                  "sequence of tensors of unlike ranks, of which the model says none");
   const int own = kind.ranks_differ ? *declared : kind.rank;
   if (own < 0 || own > kind.rank) n.fail("its sequence has no tensors of {} dimensions", own);
   axis = n.axis(axis, own + (is_new ? 1 : 0));
@@ -317,7 +327,8 @@ LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& le
     const PartOf part = part_at(positions, begins * blocks, lengths, (begins + lengths) * blocks);
     const Term inside = positions - part.begin;
     const Term block = inside / maximum(part.length, 1);
-    const Term rows = block * as_number(n, extent) + part.begin / maximum(blocks, 1) + (inside - block * part.length);
+    const Term rows =
+        block * as_number(n, extent) + part.begin / maximum(blocks, 1) + (inside - block * part.length);
     parts.elements = gather(x.reshaped({before * extent, behind}), rows, 0).reshaped({volume(x)});
   }
   std::vector<Term> columns{Term::filled(n, DType::kI64, x.rank() - (squeezed ? 1 : 0), {count, 1})};

@@ -54,11 +54,17 @@ class LoopImport {
       for (Value* tensor : carry(n_, parts_.states[i], kinds_[i])) {
         given_.push_back(tensor);
         states_.push_back(tensor->type);
-        // Turns change how many there are.
-        const bool is_of_sequence = kinds_[i].kind == Carried::Kind::kLate && tensor->type.rank() > 0;
-        if (is_of_sequence) open_dimension(states_.size() - 1, 0);
+        open_dimensions(kinds_[i]);
       }
     }
+  }
+  /// Of the last state those that turns are sure to change: how many tensors and elements a sequence has, and the sizes
+  /// of a value that may not be there.
+  void open_dimensions(const Carried& kind) {
+    const size_t state = states_.size() - 1;
+    const size_t rank = states_[state].shape.size();
+    const size_t open = kind.kind == Carried::Kind::kLate ? std::min<size_t>(rank, 1) : kind.optional ? rank : 0;
+    for (size_t axis = 0; axis < open; ++axis) open_dimension(state, axis);
   }
   void open_dimension(size_t state, size_t axis) {
     Dim& dim = states_[state].shape[axis];
