@@ -138,7 +138,8 @@ Branch impossible_branch(NodeImport& n, const Branch& other, const std::string& 
     function.constraints.push_back({0, 1, why});
     return BodyStart{};
   };
-  return {n.import_body(empty, start, [](const std::vector<Binding>&) { return std::vector<Value*>(); }), other.results, ""};
+  const auto give_nothing = [](const std::vector<Binding>&) { return std::vector<Value*>(); };
+  return {n.import_body(empty, start, give_nothing), other.results, ""};
 }
 
 /// Both branches; one of them may be impossible.

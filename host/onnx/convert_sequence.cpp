@@ -168,9 +168,11 @@ std::optional<Shape> part_sizes(NodeImport& n, const Dim& extent) {
 Term late_part_sizes(NodeImport& n, const Dim& extent) {
   if (n.has(1) && n.type(1).rank() == 1) {
     const Term sizes = Term::input(n, 1).cast(DType::kI64);
-    const Term negative = sum(less(sizes, sizes.number_like(0)).cast(DType::kI64), {0});
-    n.function().constraints.push_back({n.bind(negative, "number of parts of a negative size")[0], 0, n.name()});
-    n.function().constraints.push_back({n.bind(sum(sizes, {0}), "extent of the parts", Elements::kSigned)[0], extent, n.name()});
+    const Term are_negative = sum(less(sizes, sizes.number_like(0)).cast(DType::kI64), {0});
+    const Dim negative = n.bind(are_negative, "number of parts of a negative size")[0];
+    const Dim all = n.bind(sum(sizes, {0}), "extent of the parts", Elements::kSigned)[0];
+    n.function().constraints.push_back({negative, 0, n.name()});
+    n.function().constraints.push_back({all, extent, n.name()});
     return sizes;
   }
   const Dim size = n.has(1) ? n.dims(1, "size of the parts").at(0) : Dim(1);
@@ -248,7 +250,8 @@ void map_late(NodeImport& n) {
     std::vector<Binding> longer(made.size());
     for (size_t i = 0; i < made.size(); ++i) {
       const Term x(n, n.data_of(made[i]));
-      longer[i].late = std::make_shared<const LateSequence>(inserted(n, made_late(n, turn.states[i], x), x, std::nullopt));
+      const LateSequence before = made_late(n, turn.states[i], x);
+      longer[i].late = std::make_shared<const LateSequence>(inserted(n, before, x, std::nullopt));
     }
     return longer;
   };

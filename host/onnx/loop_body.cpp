@@ -18,7 +18,8 @@ namespace {
 
 class LoopImport {
  public:
-  LoopImport(NodeImport& n, const onnx::GraphProto& graph, const LoopParts& parts) : n_(n), graph_(graph), parts_(parts) {
+  LoopImport(NodeImport& n, const onnx::GraphProto& graph, const LoopParts& parts)
+      : n_(n), graph_(graph), parts_(parts) {
     for (const Binding& state : parts.states) kinds_.push_back(kind_of_state(state));
     carry_states();
   }

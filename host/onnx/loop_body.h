@@ -27,8 +27,8 @@ struct LoopParts {
   std::optional<Dim> turns;
   /// What the inputs of the body's graph stand for; may add nodes.
   std::function<std::vector<Binding>(const TurnValues&)> arguments;
-  /// What the outputs of the body's graph are to the turn: the condition, states, and what is gathered. May add nodes. Empty:
-  /// they are that themselves.
+  /// What the outputs of the body's graph are to the turn: the condition, states, and what is gathered. May add nodes.
+  /// Empty: they are that themselves.
   std::function<std::vector<Binding>(const TurnValues&, std::vector<Binding> outputs)> results;
   /// The first of these is the condition of the next turn; else no turn ends the loop.
   bool gives_condition = true;

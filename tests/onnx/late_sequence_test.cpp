@@ -2,80 +2,15 @@
 // the tests keep themselves.
 #include <gmock/gmock.h>
 
-#include "host/onnx/unsupported.h"
-#include "host/support/error.h"
-#include "tests/onnx/model_text.h"
+#include "tests/onnx/late_models.h"
 
 namespace gantry {
 namespace {
 
-using namespace model_text;  // NOLINT
+using namespace late_models;  // NOLINT
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-using Numbers = std::vector<double>;
-using Tensors = std::vector<Given>;
-
-/// n0 to n3 and nm1 to nm3 as scalars, v0 to v3 as vectors of one: i64.
-const std::string kNumbers = [] {
-  std::string text;
-  for (int i = -3; i <= 3; ++i) {
-    const std::string sign = i < 0 ? "m" : "";
-    text += fmt::format("initializer {{ name: 'n{}{}' data_type: 7 int64_data: {} }} ", sign, std::abs(i), i);
-    text += fmt::format("initializer {{ name: 'v{}{}' dims: 1 data_type: 7 int64_data: {} }} ", sign,
-                        std::abs(i), i);
-  }
-  return text;
-}();
-
-std::string graph(const std::string& name, const std::string& inputs, const std::string& nodes,
-                  const std::string& outputs) {
-  std::string text = "type: GRAPH g { name: 'body' " + nodes + output_list(outputs);
-  std::istringstream words(inputs);
-  for (std::string word; words >> word;) text += fmt::format("input {{ name: '{}' }} ", word);
-  return attribute(name, text + "}");
-}
-std::string branches(const std::string& then_nodes, const std::string& then_outputs,
-                     const std::string& else_nodes, const std::string& else_outputs) {
-  return graph("then_branch", "", then_nodes, then_outputs) +
-         graph("else_branch", "", else_nodes, else_outputs);
-}
-std::string optional_type(const std::string& of) {
-  return attribute("type", "type: TYPE_PROTO tp { " + of + " } ");
-}
-const std::string kOfFloats = "tensor_type { elem_type: 1 }";
-
-std::vector<Numbers> run(const std::string& nodes, const std::string& outputs, const Inputs& inputs) {
-  return results(parse(kNumbers + nodes, inputs, outputs, kNewest), inputs);
-}
-std::string error_of(const std::string& nodes, const std::string& outputs, const Inputs& inputs) {
-  try {
-    run(nodes, outputs, inputs);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-Given whole(double value) {
-  return {{}, {value}, DType::kI64};
-}
-Given floats(const Numbers& values) {
-  return {{static_cast<int64_t>(values.size())}, values};
-}
-
-/// The outputs that a sequence is: elements, then rows of rank and dimensions.
-std::vector<Numbers> packed(const Tensors& tensors, size_t rank = 1) {
-  std::vector<Numbers> all(2);
-  for (const Given& tensor : tensors) {
-    all[0].insert(all[0].end(), tensor.values.begin(), tensor.values.end());
-    all[1].push_back(static_cast<double>(tensor.shape.size()));
-    for (size_t d = 0; d < rank; ++d)
-      all[1].push_back(d < tensor.shape.size() ? static_cast<double>(tensor.shape[d]) : 1);
-  }
-  return all;
-}
 
 // --- loops
 
@@ -174,16 +109,6 @@ TEST(LateSequence, IsReadInALoopAroundWhichItIs) {
 
 // --- branches
 
-const Inputs kThree = {{"a", floats({1, 2})}, {"b", floats({3})}, {"c", floats({4, 5, 6})}};
-/// more = m > 0
-const std::string kMore = node("Greater", "m n0", "more");
-
-Inputs three_and(double m) {
-  Inputs inputs = kThree;
-  inputs.emplace_back("m", whole(m));
-  return inputs;
-}
-
 TEST(LateSequence, ComesOfBranchesWithUnlikeNumbersOfTensors) {
   const std::string nodes = kMore + node("If", "more", "s",
                                          branches(node("SequenceConstruct", "a b c", "p"), "p",
@@ -210,17 +135,6 @@ TEST(LateSequence, OfATensorAndASequenceIsRefused) {
 }
 
 // --- one tensor, and all of them
-
-/// s: a, b and c without the one at `gone`.
-const std::string kTwoOfThree =
-    node("SequenceConstruct", "a b c", "three") + node("SequenceErase", "three gone", "s");
-
-Inputs three_without(double gone, double at = 0) {
-  Inputs inputs = kThree;
-  inputs.emplace_back("gone", whole(gone));
-  inputs.emplace_back("at", whole(at));
-  return inputs;
-}
 
 TEST(LateSequence, GivesTheTensorAtAPosition) {
   const std::string nodes = kTwoOfThree + node("SequenceAt", "s at", "pick") + node("Shape", "pick", "shape");
@@ -354,75 +268,6 @@ TEST(LateSequence, WithoutTensorsIsMappedToNone) {
                             node("SequenceMap", "none", "y", graph("body", "e", node("Neg", "e", "f"), "f")) +
                             node("SequenceLength", "y", "length");
   EXPECT_THAT(run(nodes, "length", three_without(0)), ElementsAre(ElementsAre(0)));
-}
-
-// --- optionals
-
-/// maybe: a if m > 0
-const std::string kMaybe =
-    kMore + node("If", "more", "maybe",
-                 branches(node("Optional", "a", "some"), "some",
-                          node("Optional", "", "none", optional_type(kOfFloats)), "none"));
-
-TEST(LateOptional, SaysWhetherItHasAValueAndGivesIt) {
-  const std::string has =
-      kMaybe + node("OptionalHasElement", "maybe", "p") + node("Cast", "p", "has", integer("to", 7));
-  EXPECT_THAT(run(has, "has", three_and(1)), ElementsAre(ElementsAre(1)));
-  EXPECT_THAT(run(has, "has", three_and(0)), ElementsAre(ElementsAre(0)));
-  const std::string gives = kMaybe + node("OptionalGetElement", "maybe", "value") + node("Neg", "value", "y");
-  EXPECT_THAT(run(gives, "y", three_and(1)), ElementsAre(ElementsAre(-1, -2)));
-  EXPECT_THAT(error_of(gives, "y", three_and(0)), HasSubstr("0 is not 1 for value"));
-}
-
-TEST(LateOptional, IsReadWhereItHasAValueAlone) {
-  const std::string nodes =
-      kMaybe + node("OptionalHasElement", "maybe", "p") +
-      node("If", "p", "y",
-           branches(node("OptionalGetElement", "maybe", "value") + node("Neg", "value", "q"), "q",
-                    node("Neg", "c", "r"), "r"));
-  EXPECT_THAT(run(nodes, "y", three_and(1)), ElementsAre(ElementsAre(-1, -2)));
-  EXPECT_THAT(run(nodes, "y", three_and(0)), ElementsAre(ElementsAre(-4, -5, -6)));
-}
-
-TEST(LateOptional, HoldsASequence) {
-  const std::string none = optional_type("sequence_type { elem_type { " + kOfFloats + " } }");
-  const std::string nodes =
-      kMore +
-      node("If", "more", "maybe",
-           branches(node("Optional", "", "none", none), "none",
-                    node("SequenceConstruct", "a c", "s") + node("Optional", "s", "some"), "some")) +
-      node("OptionalGetElement", "maybe", "given");
-  EXPECT_THAT(run(nodes + node("SequenceAt", "given nm1", "y"), "y", three_and(0)),
-              ElementsAre(ElementsAre(4, 5, 6)));
-  EXPECT_EQ(run(nodes, "given", three_and(0)), packed({kThree[0].second, kThree[2].second}));
-  EXPECT_THAT(error_of(nodes, "given", three_and(1)), HasSubstr("0 is not 1 for given"));
-}
-
-TEST(LateOptional, GetsAValueInALoop) {
-  // The first turn has none, later ones add to it.
-  const std::string body =
-      node("OptionalHasElement", "o", "p") +
-      node("If", "p", "sum",
-           branches(node("OptionalGetElement", "o", "value") + node("Add", "value a", "added"), "added",
-                    node("Neg", "a", "q"), "q")) +
-      node("Optional", "sum", "next") + node("Identity", "d", "again");
-  const std::string nodes = node("Optional", "", "none", optional_type(kOfFloats)) +
-                            node("Loop", "m - none", "last", graph("body", "i d o", body, "again next")) +
-                            node("OptionalGetElement", "last", "y");
-  EXPECT_THAT(run(nodes, "y", three_and(1)), ElementsAre(ElementsAre(-1, -2)));
-  EXPECT_THAT(run(nodes, "y", three_and(3)), ElementsAre(ElementsAre(1, 2)));
-  EXPECT_THAT(error_of(nodes, "y", three_and(0)), HasSubstr("0 is not 1 for y"));
-}
-
-TEST(LateOptional, IsNoTensor) {
-  const std::string nodes = kMaybe + node("Neg", "maybe", "y");
-  EXPECT_THAT(error_of(nodes, "y", three_and(1)), HasSubstr("optional that may have no value"));
-}
-
-TEST(LateOptional, IsTwoOutputsOfTheModel) {
-  const Graph graph =
-      import_onnx_bytes(parse(kNumbers + kMaybe, three_and(1), "maybe", kNewest).SerializeAsString(), ".");
-  EXPECT_THAT(graph.main.output_names, ElementsAre("maybe?", "maybe"));
 }
 
 TEST(LateSequence, IsTwoOutputsOfTheModel) {
