@@ -6,6 +6,7 @@
 #include "host/onnx/dim_bounds.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/builder.h"
+#include "host/ops/reduce.h"
 
 namespace gantry {
 namespace {
@@ -69,9 +70,9 @@ Term sum_before(NodeImport& n, const Term& numbers, const Term& position) {
 
 /// What is in front of each number, added up.
 Term sums_before(NodeImport& n, const Term& numbers) {
-  const Term range = Term::range(n, numbers.dim(0));
-  const Term is_before = less(range.unsqueezed(0), range.unsqueezed(1));
-  return sum(where(is_before, numbers.unsqueezed(0), 0), {1});
+  auto attrs = std::make_shared<CumsumAttrs>();
+  attrs->exclusive = true;
+  return {n, n.add(op::cumsum, {numbers}, attrs)};
 }
 
 /// A tensor of a sequence: i64 of rank 0.

@@ -106,6 +106,14 @@ TEST(Sequence, ComesOfBranchesOfOtherLengths) {
   });
 }
 
+/// The model as one of opset 17, which has SequenceMap.
+std::string of_opset_17(const std::string& bytes) {
+  onnx::ModelProto proto;
+  EXPECT_TRUE(proto.ParseFromString(bytes));
+  proto.mutable_opset_import(0)->set_version(17);
+  return proto.SerializeAsString();
+}
+
 TEST(Sequence, IsSplitMappedAndJoinedAgain) {
   // Of [x, 2x] along the second axis, in as many columns as data say.
   const std::string count =
@@ -113,11 +121,11 @@ TEST(Sequence, IsSplitMappedAndJoinedAgain) {
   const std::string rows = node("Unsqueeze", "x v0", "row") + node("Mul", "row two", "twice") +
                            node("Concat", "row twice", "matrix", axis(0));
   const std::string body = graph_attribute("body", node("Neg", "e", "f"), "f", "e");
-  const std::string bytes =
+  const std::string bytes = of_opset_17(
       model(count + rows + node("SplitToSequence", "matrix size", "s", axis(1)) +
                 node("SequenceMap", "s", "t", body) + node("ConcatFromSequence", "t", "y", axis(1)) +
                 node("SequenceAt", "t nm1", "last"),
-            "y last");
+            "y last"));
   expect_results(bytes, [](const Floats& x) {
     const auto size = static_cast<size_t>(std::max<int64_t>(largest(x), 0) + 1);
     const size_t begin = (x.size() - 1) / size * size;
