@@ -204,47 +204,69 @@ void convert_split(NodeImport& n) {
   n.set_sequence(0, std::move(elements));
 }
 
+/// An input of SequenceMap as the turns of a loop get it.
+struct MapInput {
+  std::optional<LateSequence> sequence;  ///< of which each takes a tensor; its two are among what all turns read
+  std::optional<Binding> known;          ///< a tensor whose value is known; others are among what all turns read
+};
+
+MapInput map_input(NodeImport& n, size_t i, std::vector<Value*>& read_by_turns) {
+  MapInput input;
+  if (const Binding given = n.binding(i); given.late || given.sequence) {
+    input.sequence = made_late(n, sequence_of(n, i));
+    read_by_turns.insert(read_by_turns.end(), {input.sequence->elements, input.sequence->dims});
+  } else if (n.constant(i) || n.contents(i)) {
+    input.known.emplace();
+    input.known->constant = n.constant(i);
+    if (!input.known->constant) input.known->contents = n.contents(i);
+  } else {
+    read_by_turns.push_back(n.input(i));
+  }
+  return input;
+}
+
+/// How many tensors all the sequences have.
+Dim map_length(NodeImport& n, const std::vector<MapInput>& inputs) {
+  std::optional<Dim> count;
+  for (const MapInput& input : inputs) {
+    if (!input.sequence) continue;
+    const Dim own = length_of(*input.sequence);
+    if (!count) count = own;
+    if (provably_different(own, *count)) n.fail("its sequences are of {} and {} elements", count->str(), own.str());
+    if (!(own == *count)) n.function().constraints.push_back({own, *count, n.name()});
+  }
+  return *count;
+}
+
+std::vector<Binding> map_arguments(NodeImport& n, const std::vector<MapInput>& inputs, const TurnValues& turn) {
+  std::vector<Binding> arguments(inputs.size());
+  size_t next = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].sequence) {
+      const LateSequence own{turn.others[next], turn.others[next + 1], inputs[i].sequence->ranks_differ};
+      arguments[i].value = element_at(n, own, Term(n, turn.number), std::nullopt);
+      next += 2;
+    } else if (inputs[i].known) {
+      arguments[i] = *inputs[i].known;
+    } else {
+      arguments[i].value = turn.others[next++];
+    }
+  }
+  return arguments;
+}
+
 /// The body in a turn for each tensor of the sequences, of which at least one is late.
 void map_late(NodeImport& n) {
   LoopParts parts;
-  std::vector<LateSequence> sequences;
-  std::vector<bool> is_sequence;
-  for (size_t i = 0; i < n.input_count(); ++i) {
-    const Binding input = n.binding(i);
-    is_sequence.push_back(input.late || input.sequence);
-    if (!is_sequence.back()) continue;
-    sequences.push_back(made_late(n, sequence_of(n, i)));
-    parts.others.insert(parts.others.end(), {sequences.back().elements, sequences.back().dims});
-  }
-  const Dim count = length_of(sequences[0]);
-  for (const LateSequence& other : sequences) {
-    if (provably_different(length_of(other), count))
-      n.fail("its sequences are of {} and {} elements", count.str(), length_of(other).str());
-    if (!(length_of(other) == count)) n.function().constraints.push_back({length_of(other), count, n.name()});
-  }
-  parts.turns = count;
-  parts.count = n.dims_as_data({count});
+  std::vector<MapInput> inputs;
+  for (size_t i = 0; i < n.input_count(); ++i) inputs.push_back(map_input(n, i, parts.others));
+  parts.turns = map_length(n, inputs);
+  parts.count = n.dims_as_data({*parts.turns});
   parts.gives_condition = false;
-  const Binding no_tensors = [] {
-    Binding empty;
-    empty.sequence = std::make_shared<const Parts>();
-    return empty;
-  }();
+  Binding no_tensors;
+  no_tensors.sequence = std::make_shared<const Parts>();
   parts.states.assign(n.output_count(), no_tensors);
-  parts.arguments = [&](const TurnValues& turn) {
-    std::vector<Binding> arguments(n.input_count());
-    size_t next = 0;
-    for (size_t i = 0; i < n.input_count(); ++i) {
-      if (!is_sequence[i]) {
-        arguments[i] = n.binding(i);
-        continue;
-      }
-      const LateSequence own{turn.others[2 * next], turn.others[2 * next + 1], sequences[next].ranks_differ};
-      arguments[i].value = element_at(n, own, Term(n, turn.number), std::nullopt);
-      ++next;
-    }
-    return arguments;
-  };
+  parts.arguments = [&](const TurnValues& turn) { return map_arguments(n, inputs, turn); };
   parts.results = [&](const TurnValues& turn, const std::vector<Binding>& made) {
     if (made.size() != n.output_count()) n.fail("its body has {} outputs, not {}", made.size(), n.output_count());
     std::vector<Binding> longer(made.size());
