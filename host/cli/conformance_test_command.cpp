@@ -17,6 +17,7 @@
 #include "host/cli/tensor_constant.h"
 #include "host/conformance/child_messages.h"
 #include "host/conformance/found_tests.h"
+#include "host/graph/late_values.h"
 #include "host/onnx/import.h"
 #include "host/onnx/unsupported.h"
 #include "host/support/error.h"
@@ -137,20 +138,29 @@ void set_inputs(Machine& machine, const rpc::LoadedModule& loaded, const TestMod
     set_input(machine, loaded, model.inputs[i].name, conformance::read_value(files[i], model.inputs[i].kind));
 }
 
+UnpackedOutputs outputs_of(Machine& machine, const rpc::LoadedModule& loaded) {
+  std::vector<NamedConstant> outputs;
+  for (size_t i = 0; i < loaded.outputs.size(); ++i)
+    outputs.push_back({loaded.outputs[i].name, to_constant(machine.output(static_cast<int>(i)))});
+  return unpack_outputs(outputs);
+}
+
 /// The output as the model has it: a sequence's elements are outputs from `next` on.
-TestDatum output_of(Machine& machine, const rpc::LoadedModule& loaded, const std::string& name, const TestDatum& like,
-                    size_t& next) {
+TestDatum output_of(const UnpackedOutputs& outputs, const std::string& name, const TestDatum& like, size_t& next) {
   TestDatum actual;
   const auto is_next = [&](const std::string& wanted) {
-    return next < loaded.outputs.size() && loaded.outputs[next].name == wanted;
+    return next < outputs.tensors.size() && outputs.tensors[next].name == wanted;
   };
   if (is_next(name)) {
-    actual.tensor = to_constant(machine.output(static_cast<int>(next++)));
+    actual.tensor = outputs.tensors[next++].tensor;
     return actual;
   }
-  actual.kind = like.kind == TestDatum::Kind::kNothing ? TestDatum::Kind::kNothing : TestDatum::Kind::kSequence;
+  // Which of the two a value without tensors is follows from the model, where it is not known by the run alone.
+  const bool is_nothing = outputs.absent.contains(name) ||
+                          (like.kind == TestDatum::Kind::kNothing && !outputs.sequences.contains(name));
+  actual.kind = is_nothing ? TestDatum::Kind::kNothing : TestDatum::Kind::kSequence;
   while (is_next(fmt::format("{}[{}]", name, actual.elements.size())))
-    actual.elements.emplace_back().tensor = to_constant(machine.output(static_cast<int>(next++)));
+    actual.elements.emplace_back().tensor = outputs.tensors[next++].tensor;
   return actual;
 }
 
@@ -161,10 +171,11 @@ TestResult compare_outputs(Machine& machine, const rpc::LoadedModule& loaded, co
   if (files.size() > model.outputs.size())
     user_error("{}: has {} outputs, but the model has {}", data_set.string(), files.size(), model.outputs.size());
   TestResult result;
+  const UnpackedOutputs outputs = outputs_of(machine, loaded);
   size_t next = 0;
   for (size_t i = 0; i < files.size(); ++i) {
     const TestDatum expected = conformance::read_value(files[i], model.outputs[i].kind);
-    const TestDatum actual = output_of(machine, loaded, model.outputs[i].name, expected, next);
+    const TestDatum actual = output_of(outputs, model.outputs[i].name, expected, next);
     auto wrong = conformance::compare(actual, expected, tolerance);
     if (!wrong) continue;
     result.status = Status::kWrong;

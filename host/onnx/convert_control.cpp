@@ -5,6 +5,7 @@
 #include <set>
 
 #include "host/graph/strings.h"
+#include "host/onnx/carried.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/importer.h"
 #include "host/ops/bind_dims.h"
@@ -50,7 +51,8 @@ void convert_constant(NodeImport& n) {
 }
 
 void convert_identity(NodeImport& n) {
-  if (const Binding& given = n.binding(0); given.sequence || given.absent) return n.set_binding(0, given);
+  if (const Binding& given = n.binding(0); given.sequence || given.late || given.absent || given.has_value != nullptr)
+    return n.set_binding(0, given);
   if (ConstantPtr known = n.constant(0)) return n.set_constant(0, known);
   n.set(0, n.add(op::identity, {n.input(0)}));
 }
@@ -76,6 +78,8 @@ std::vector<TensorType> common_types(NodeImport& n, const Function& a, const Fun
   std::vector<TensorType> types;
   for (size_t i = 0; i < a.outputs.size(); ++i) {
     const TensorType &x = a.outputs[i]->type, &y = b.outputs[i]->type;
+    if (x.dtype != y.dtype || x.rank() != y.rank())
+      n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in rank or element type");
     TensorType& type = types.emplace_back(TensorType{x.dtype, {}});
     for (size_t d = 0; d < x.shape.size(); ++d) {
       const bool common = x.shape[d] == y.shape[d] && is_seen_outside(x.shape[d], inside);
@@ -87,45 +91,45 @@ std::vector<TensorType> common_types(NodeImport& n, const Function& a, const Fun
   return types;
 }
 
-/// Results as they are outputs of a body.
-void set_results(NodeImport& n, const std::vector<BodyOutput>& outputs, const std::vector<Value*>& results) {
-  auto next = results.begin();
-  for (size_t i = 0; i < n.output_count(); ++i) {
-    std::vector<Binding> parts(outputs[i].count);
-    for (Binding& part : parts) part.value = *next++;
-    Binding absent;
-    absent.absent = true;
-    using Kind = BodyOutput::Kind;
-    if (outputs[i].kind == Kind::kSequence) n.set_sequence(i, std::move(parts));
-    if (outputs[i].kind == Kind::kTensor) n.set_binding(i, parts[0]);
-    if (outputs[i].kind == Kind::kAbsent) n.set_binding(i, absent);
-  }
-}
-
 /// A branch, or why there can be none for the shapes that it is given.
 struct Branch {
   std::optional<ImportedBody> body;
+  std::vector<Carried> results;  ///< as which they are outputs
   std::string error;
 };
 
-Branch import_branch(NodeImport& n, const char* name) {
+/// `wanted`: as what to carry its results; null: as what they are.
+Branch import_branch(NodeImport& n, const char* name, const std::vector<Carried>* wanted) {
+  Branch branch;
+  const auto give = [&](const std::vector<Binding>& results) {
+    branch.results.clear();
+    for (const Binding& result : results) branch.results.push_back(carried_as(n, result));
+    if (wanted != nullptr) branch.results = *wanted;
+    std::vector<Value*> values;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::vector<Value*> own = carry(n, results[i], branch.results[i]);
+      values.insert(values.end(), own.begin(), own.end());
+    }
+    return values;
+  };
   try {
-    return {n.import_body(n.graph(name)), ""};
+    branch.body = n.import_body(n.graph(name), {}, give);
   } catch (const Unsupported&) {
     throw;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
-    return {std::nullopt, error.what()};
+    branch.error = error.what();
   }
+  return branch;
 }
 
 /// In place of a branch that cannot be for the shapes that it is given: models for inputs of several sizes have one for each.
 /// A run that takes it ends with the error. Results like those of the other branch.
-ImportedBody impossible_branch(NodeImport& n, const ImportedBody& other, const std::string& why) {
-  const std::set<std::string> inside = symbols_bound_in(*other.function);
-  const onnx::GraphProto nothing;
-  ImportedBody body = n.import_body(nothing, [&](Function& function) {
-    for (const Value* result : other.function->outputs) {
+Branch impossible_branch(NodeImport& n, const Branch& other, const std::string& why) {
+  const std::set<std::string> inside = symbols_bound_in(*other.body->function);
+  const onnx::GraphProto empty;
+  const auto start = [&](Function& function) {
+    for (const Value* result : other.body->function->outputs) {
       Shape shape = result->type.shape;
       for (Dim& dim : shape) dim = is_seen_outside(dim, inside) ? dim : Dim(0);
       Value* zeros = n.broadcast(n.scalar(result->type.dtype, 0), std::move(shape));
@@ -133,21 +137,21 @@ ImportedBody impossible_branch(NodeImport& n, const ImportedBody& other, const s
     }
     function.constraints.push_back({0, 1, why});
     return BodyStart{};
-  });
-  body.outputs = other.outputs;
-  return body;
+  };
+  const auto give_nothing = [](const std::vector<Binding>&) { return std::vector<Value*>(); };
+  return {n.import_body(empty, start, give_nothing), other.results, ""};
 }
 
 /// Both branches; one of them may be impossible.
-std::pair<ImportedBody, ImportedBody> import_branches(NodeImport& n) {
-  Branch then_branch, else_branch;
+std::pair<Branch, Branch> import_branches(NodeImport& n, const std::vector<Carried>* wanted) {
+  Branch then_branch;
   try {
-    then_branch = import_branch(n, "then_branch");
+    then_branch = import_branch(n, "then_branch", wanted);
   } catch (const ReadsUnknown&) {
     n.probe_branch(n.graph("else_branch"));  // what is not supported there is named too
     throw;
   }
-  else_branch = import_branch(n, "else_branch");
+  Branch else_branch = import_branch(n, "else_branch", wanted);
   if (!then_branch.body && !else_branch.body) n.fail("neither of its branches can be: {}", then_branch.error);
   const auto why = [&](const char* name, const Branch& branch) {
     const std::string text =
@@ -156,21 +160,31 @@ std::pair<ImportedBody, ImportedBody> import_branches(NodeImport& n) {
     return text;
   };
   if (!then_branch.body)
-    then_branch.body = impossible_branch(n, *else_branch.body, why("then_branch", then_branch));
+    then_branch = impossible_branch(n, else_branch, why("then_branch", then_branch));
   else if (!else_branch.body)
-    else_branch.body = impossible_branch(n, *then_branch.body, why("else_branch", else_branch));
-  return {*then_branch.body, *else_branch.body};
+    else_branch = impossible_branch(n, then_branch, why("else_branch", else_branch));
+  return {std::move(then_branch), std::move(else_branch)};
 }
 
-void expect_equal_types(const NodeImport& n, const Function& a, const Function& b) {
-  if (!std::ranges::equal(a.outputs, b.outputs,
-                          [](const Value* x, const Value* y) { return x->type.dtype == y->type.dtype; }))
-    n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in element type");
+/// Both branches, whose results are carried as the same: where one gives another number of tensors, or none, they are
+/// converted again.
+std::pair<Branch, Branch> import_alike_branches(NodeImport& n) {
+  auto branches = import_branches(n, nullptr);
+  const auto &first = branches.first.results, &second = branches.second.results;
+  if (first.size() != second.size() || first.size() < n.output_count())
+    n.fail("its branches have {} and {} outputs, not {}", first.size(), second.size(), n.output_count());
+  std::vector<Carried> both;
+  for (size_t i = 0; i < first.size(); ++i) both.push_back(joined(n, first[i], second[i]));
+  if (first == both && second == both) return branches;
+  n.drop_body(*branches.second.body);
+  n.drop_body(*branches.first.body);
+  return import_branches(n, &both);
 }
 
 bool have_equal_ranks(const Function& a, const Function& b) {
-  return std::ranges::equal(a.outputs, b.outputs,
-                            [](const Value* x, const Value* y) { return x->type.rank() == y->type.rank(); });
+  return std::ranges::equal(a.outputs, b.outputs, [](const Value* x, const Value* y) {
+    return x->type.dtype != y->type.dtype || x->type.rank() == y->type.rank();
+  });
 }
 
 /// Whether all results that the model declares have the ranks of the branch's.
@@ -183,41 +197,27 @@ bool fits_declared_ranks(const NodeImport& n, const Function& branch) {
   return true;
 }
 
-/// Of branches whose results differ in rank, whether the first is the one that runs.
-bool assume_first(NodeImport& n, const Function& then_branch, const Function& else_branch) {
+/// Converts the branch that is taken to be the one that runs, of two whose results differ in rank. `condition` follows from
+/// sizes: others are refused.
+void take_one_branch(NodeImport& n, const Function& then_branch, const Function& else_branch, const Dim& condition) {
   const bool likely = fits_declared_ranks(n, then_branch) || !fits_declared_ranks(n, else_branch);
   const bool first = n.assume(likely);
-  n.warn(fmt::format(
-      "node {} (If) has branches whose results differ in rank: its {} is taken to be the one that runs, and "
-      "data that ask for the other end the run with an error",
-      n.name(), first ? "then_branch" : "else_branch"));
-  return first;
+  const char* name = first ? "then_branch" : "else_branch";
+  n.warn(fmt::format("node {} (If) has branches whose results differ in rank: its {} is taken to be the one that runs, and "
+                     "sizes that ask for the other are refused",
+                     n.name(), name));
+  n.function().constraints.push_back({condition, first ? 1 : 0, n.name()});
+  n.inline_branch(n.graph(name));
 }
 
-constexpr const char* kOtherRank =
-    "its results have another rank than those of the other branch, which the program is made for";
-
-/// Both branches are functions of the program, which calls one of them. `known`: the condition, where it
-/// follows from sizes.
+/// Both branches are functions of the program, which calls one of them. `known`: the condition, where it follows from sizes.
 void convert_if_on_data(NodeImport& n, const std::optional<Dim>& known) {
-  auto [then_body, else_body] = import_branches(n);
-  const auto &first = then_body.outputs, &second = else_body.outputs;
-  if (first.size() != second.size() || first.size() < n.output_count())
-    n.fail("its branches have {} and {} outputs, not {}", first.size(), second.size(), n.output_count());
-  if (first != second)
-    n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in how many tensors they are");
-  expect_equal_types(n, *then_body.function, *else_body.function);
-  if (!have_equal_ranks(*then_body.function, *else_body.function)) {
-    const bool runs_first = assume_first(n, *then_body.function, *else_body.function);
-    if (known) {
-      n.drop_body(then_body);
-      n.function().constraints.push_back({*known, runs_first ? 1 : 0, n.name()});
-      return n.inline_branch(n.graph(runs_first ? "then_branch" : "else_branch"));
-    }
-    ImportedBody& other = runs_first ? else_body : then_body;
-    other = impossible_branch(n, runs_first ? then_body : else_body,
-                              fmt::format("node {} (If) takes its {}: {}", n.name(),
-                                          runs_first ? "else_branch" : "then_branch", kOtherRank));
+  const auto [then_branch, else_branch] = import_alike_branches(n);
+  const ImportedBody &then_body = *then_branch.body, &else_body = *else_branch.body;
+  if (known && !have_equal_ranks(*then_body.function, *else_body.function)) {
+    n.drop_body(else_body);
+    n.drop_body(then_body);
+    return take_one_branch(n, *then_body.function, *else_body.function, *known);
   }
   auto attrs = std::make_shared<IfAttrs>();
   const std::vector<TensorType> types = common_types(n, *then_body.function, *else_body.function, *attrs);
@@ -226,7 +226,8 @@ void convert_if_on_data(NodeImport& n, const std::optional<Dim>& known) {
   inputs.insert(inputs.end(), then_body.captured.begin(), then_body.captured.end());
   inputs.insert(inputs.end(), else_body.captured.begin(), else_body.captured.end());
   const Node* node = n.add_control(op::if_else, attrs, std::move(inputs), types, {then_body, else_body});
-  set_results(n, then_body.outputs, node->results);
+  std::vector<Binding> results = carried_back(then_branch.results, node->results);
+  for (size_t i = 0; i < n.output_count(); ++i) n.set_binding(i, std::move(results[i]));
 }
 
 void convert_if(NodeImport& n) {

@@ -31,38 +31,50 @@ std::optional<int64_t> known_element(const Binding& binding) {
   return constant ? known_element(contents_of(*constant)) : std::nullopt;
 }
 
-bool hands_on_sequences(NodeImport& n) {
+/// Whether the loop begins with sequences or optionals, and all are known.
+bool hands_on_known_structures(NodeImport& n) {
+  bool any = false;
   for (size_t i = 2; i < n.input_count(); ++i) {
-    if (n.binding(i).sequence || n.binding(i).absent) return true;
+    const Binding& state = n.binding(i);
+    if (state.late || state.has_value != nullptr) return false;
+    any = any || state.sequence || state.absent;
   }
-  return false;
+  return any;
 }
 
-/// A known number of turns, one behind the other: what they hand on may be sequences.
-void write_out(NodeImport& n, const onnx::GraphProto& body) {
-  const char* const why = "sequences that turns hand on, as often as data say";
+/// A known number of turns, one behind the other: what they hand on is known when the model is read. False where it
+/// turns out that their number is not, or that nothing would be gathered: nothing has been set.
+bool write_out(NodeImport& n, const onnx::GraphProto& body) {
   const auto count = n.has(0) ? known_element(n.contents(0)) : kMostTurns;
   std::optional<int64_t> goes_on = n.has(1) ? known_element(n.contents(1)) : 1;
-  if (!count || *count > kMostTurns || !goes_on) n.unsupported(UnsupportedKind::kControlFlow, "{}", why);
+  if (!count || *count > kMostTurns || !goes_on) return false;
   std::vector<Binding> states;
   for (size_t i = 2; i < n.input_count(); ++i) states.push_back(n.binding(i));
   std::vector<std::vector<Term>> gathered(n.output_count() - states.size());
+  if ((*goes_on == 0 || *count <= 0) && !gathered.empty()) return false;
   for (int64_t turn = 0; *goes_on != 0 && turn < *count; ++turn) {
     std::vector<Binding> arguments{known_number(DType::kI64, turn), known_number(DType::kBool, 1)};
     arguments.insert(arguments.end(), states.begin(), states.end());
     const std::vector<Binding> made = n.call_with(body, std::move(arguments));
     goes_on = known_element(made.at(0));
-    if (!goes_on || (!n.has(0) && turn + 1 == kMostTurns)) n.unsupported(UnsupportedKind::kControlFlow, "{}", why);
+    if (!goes_on || (!n.has(0) && turn + 1 == kMostTurns)) return false;
     const auto first_gathered = made.begin() + 1 + static_cast<std::ptrdiff_t>(states.size());
     states.assign(made.begin() + 1, first_gathered);
     for (size_t i = 0; i < gathered.size(); ++i)
       gathered[i].push_back(Term(n, n.data_of(first_gathered[static_cast<std::ptrdiff_t>(i)])).unsqueezed(0));
   }
   for (size_t i = 0; i < states.size(); ++i) n.set_binding(i, states[i]);
-  for (size_t i = 0; i < gathered.size(); ++i) {
-    if (gathered[i].empty()) n.unsupported(UnsupportedKind::kControlFlow, "results of no turn");
-    n.set(states.size() + i, concatenated(gathered[i], 0));
-  }
+  for (size_t i = 0; i < gathered.size(); ++i) n.set(states.size() + i, concatenated(gathered[i], 0));
+  return true;
+}
+
+/// What a loop begins with; tensors as data.
+Binding state_of(NodeImport& n, size_t input) {
+  const Binding& given = n.binding(input);
+  if (given.sequence || given.late || given.absent || given.has_value != nullptr) return given;
+  Binding tensor;
+  tensor.value = n.input(input);
+  return tensor;
 }
 
 void convert_loop(NodeImport& n) {
@@ -70,7 +82,7 @@ void convert_loop(NodeImport& n) {
   if (body.output_size() < 1 || static_cast<size_t>(body.output_size()) - 1 != n.output_count() ||
       n.input_count() < 2 || n.output_count() + 2 < n.input_count())
     n.fail("its body has {} outputs, not {}", body.output_size(), n.output_count() + 1);
-  if (hands_on_sequences(n)) return write_out(n, body);
+  if (hands_on_known_structures(n) && write_out(n, body)) return;
   LoopParts parts;
   if (n.has(0)) {
     parts.count = n.input(0);
@@ -80,14 +92,16 @@ void convert_loop(NodeImport& n) {
   const auto begins = n.has(1) ? n.contents(1) : std::nullopt;
   const bool surely = begins && begins->dims.size() == 1 && begins->dims[0].is_constant() && begins->dims[0].value() != 0;
   if (n.has(1) && !surely) parts.condition = n.input(1);
-  for (size_t i = 2; i < n.input_count(); ++i) parts.states.push_back(n.input(i));
+  for (size_t i = 2; i < n.input_count(); ++i) parts.states.push_back(state_of(n, i));
   parts.arguments = [](const TurnValues& turn) {
-    std::vector<Value*> arguments{turn.number, turn.condition};
+    std::vector<Binding> arguments(2);
+    arguments[0].value = turn.number;
+    arguments[1].value = turn.condition;
     arguments.insert(arguments.end(), turn.states.begin(), turn.states.end());
     return arguments;
   };
-  const std::vector<Value*> results = add_loop(n, body, parts);
-  for (size_t i = 0; i < results.size(); ++i) n.set(i, results[i]);
+  std::vector<Binding> results = add_loop(n, body, parts);
+  for (size_t i = 0; i < results.size(); ++i) n.set_binding(i, std::move(results[i]));
 }
 
 }  // namespace

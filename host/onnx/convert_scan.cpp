@@ -44,21 +44,28 @@ Term reversed(const Term& x) {
   return x.strided(0, x.dim(0) - 1, -1, -1);
 }
 
+Binding bound_to(Value* value) {
+  Binding binding;
+  binding.value = value;
+  return binding;
+}
+
 Scanned loop_over_steps(const ScanNest& nest, const std::vector<Term>& states, const std::vector<Term>& inputs,
                         const std::vector<int64_t>& backward, const std::vector<int64_t>& results_backward) {
   NodeImport& n = nest.n;
   LoopParts parts;
   parts.turns = inputs.front().dim(0);
   parts.count = n.dims_as_data({*parts.turns});
-  parts.states.assign(states.begin(), states.end());
+  for (const Term& state : states) parts.states.push_back(bound_to(state));
   for (size_t i = 0; i < inputs.size(); ++i) parts.others.push_back(backward[i] != 0 ? reversed(inputs[i]) : inputs[i]);
   parts.gives_condition = false;
   parts.arguments = [&](const TurnValues& turn) {
-    std::vector<Value*> arguments = turn.states;
-    for (Value* all : turn.others) arguments.push_back(gather(Term(n, all), Term(n, turn.number), 0));
+    std::vector<Binding> arguments = turn.states;
+    for (Value* all : turn.others) arguments.push_back(bound_to(gather(Term(n, all), Term(n, turn.number), 0)));
     return arguments;
   };
-  const std::vector<Value*> results = add_loop(n, nest.body, parts);
+  std::vector<Value*> results;
+  for (const Binding& result : add_loop(n, nest.body, parts)) results.push_back(n.data_of(result));
   if (results.size() != nest.states + nest.results)
     n.fail("its body has {} outputs, not {}", results.size(), nest.states + nest.results);
   Scanned scanned;

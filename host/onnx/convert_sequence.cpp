@@ -1,17 +1,23 @@
-// Sequences and optionals. Their structure is known when the model is read: how many elements there are, and which
-// tensor each is. So they are gone once it is read; what indexes one by data becomes a gather.
+// Sequences and optionals. Where it is known when the model is read how many elements there are, and which tensor each
+// is, they are gone once it is read; what indexes one by data becomes a gather. Others are late (late_sequence.h).
 #include <onnx/onnx_pb.h>
 
 #include "host/onnx/chosen_tensor.h"
 #include "host/onnx/converters.h"
+#include "host/onnx/carried.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/late_sequence.h"
+#include "host/onnx/loop_body.h"
 #include "host/onnx/term.h"
+#include "host/ops/bind_dims.h"
+#include "host/ops/builder.h"
 
 namespace gantry {
 namespace {
 
 using Parts = std::vector<Binding>;
 constexpr int64_t kMostElements = 1024;
+constexpr int64_t kMostParts = 256;  // whose sizes are data
 
 /// A known position among `count`; negative ones count from the end.
 size_t position(NodeImport& n, size_t input, int64_t count) {
@@ -38,17 +44,38 @@ std::vector<Term> tensors_of(NodeImport& n, const Parts& elements) {
   return tensors;
 }
 
-/// A position as data, of which negative ones count from the end.
-Term data_position(NodeImport& n, size_t input, size_t count) {
-  const Term given = Term::input(n, input).cast(DType::kI64).reshaped({});
-  return where(less(given, given.number_like(0)), given + static_cast<double>(count), given);
+/// An input that must be a sequence.
+Binding sequence_of(NodeImport& n, size_t input) {
+  const Binding& given = n.binding(input);
+  if (given.has_value != nullptr) n.unsupported(UnsupportedKind::kValueKind, "optional that may have no value");
+  if (!given.late && !given.sequence) n.fail("its input {} is no sequence", input);
+  return given;
+}
+/// An input that may be left out.
+std::optional<Term> optional_term(NodeImport& n, size_t input) {
+  return n.has(input) ? std::optional(Term::input(n, input)) : std::nullopt;
+}
+/// A sequence as a late one; `x`: a tensor that it is to take.
+LateSequence made_late(NodeImport& n, const Binding& sequence, const std::optional<Term>& x = std::nullopt) {
+  std::optional<ElementKind> kind = kind_of_elements(n, sequence);
+  if (!kind && !x) n.fail("its sequence is empty");
+  if (!kind) kind = ElementKind{x->dtype(), x->rank(), false};
+  return late_sequence(n, sequence, *kind);
+}
+/// Whether data can choose from tensors without knowing more of them.
+bool are_alike(NodeImport& n, const Parts& elements) {
+  const auto is_like = [&](const Binding& other) {
+    const TensorType a = n.type_of(elements[0]), b = n.type_of(other);
+    return a.dtype == b.dtype && a.rank() == b.rank();
+  };
+  return std::ranges::all_of(elements, is_like);
 }
 
 /// Each element is one of the old, or the new one, as the position says.
 void insert_by_data(NodeImport& n, const Parts& elements) {
   std::vector<Term> tensors = tensors_of(n, elements);
   tensors.push_back(Term::input(n, 1));
-  const Term at = data_position(n, 2, elements.size());
+  const Term at = checked_position(n, Term::input(n, 2), static_cast<int64_t>(elements.size()), true);
   Parts results;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const auto place = static_cast<double>(i);
@@ -60,21 +87,31 @@ void insert_by_data(NodeImport& n, const Parts& elements) {
 }
 
 void convert_insert(NodeImport& n) {
-  Parts elements = n.sequence(0);
+  const Binding given = sequence_of(n, 0);
+  Parts elements = given.late ? Parts() : *given.sequence;
+  const bool by_data = n.has(2) && !n.contents(2);
+  Parts all = elements;
+  all.push_back(n.binding(1));
+  if (given.late || (by_data && !are_alike(n, all))) {
+    const Term x = Term::input(n, 1);
+    return n.set_late(0, inserted(n, made_late(n, given, x), x, optional_term(n, 2)));
+  }
+  if (by_data) return insert_by_data(n, elements);
   const auto count = static_cast<int64_t>(elements.size());
-  // It may go behind the last.
-  std::vector<int64_t> given{count};
-  if (n.has(2) && !n.contents(2)) return insert_by_data(n, elements);
-  if (n.has(2)) given = n.integers(2, "position in a sequence");
-  if (given.size() != 1) n.fail("its position should be one number, not {}", given.size());
-  const int64_t at = given[0] < 0 ? given[0] + count : given[0];
-  if (at < 0 || at > count) n.fail("its position is {} in a sequence of {}", given[0], count);
+  std::vector<int64_t> position{count};  // it may go behind the last
+  if (n.has(2)) position = n.integers(2, "position in a sequence");
+  if (position.size() != 1) n.fail("its position should be one number, not {}", position.size());
+  const int64_t at = position[0] < 0 ? position[0] + count : position[0];
+  if (at < 0 || at > count) n.fail("its position is {} in a sequence of {}", position[0], count);
   elements.insert(elements.begin() + at, n.binding(1));
   n.set_sequence(0, std::move(elements));
 }
 
 void convert_erase(NodeImport& n) {
-  Parts elements = n.sequence(0);
+  const Binding given = sequence_of(n, 0);
+  if (given.late || (n.has(1) && !n.contents(1)))
+    return n.set_late(0, erased(n, made_late(n, given), optional_term(n, 1)));
+  Parts elements = *given.sequence;
   if (elements.empty()) n.fail("its sequence is empty");
   const size_t at = n.has(1) ? position(n, 1, static_cast<int64_t>(elements.size())) : elements.size() - 1;
   elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(at));
@@ -82,37 +119,68 @@ void convert_erase(NodeImport& n) {
 }
 
 void convert_at(NodeImport& n) {
-  const Parts& elements = n.sequence(0);
+  const Binding given = sequence_of(n, 0);
+  if (given.late) return n.set(0, element_at(n, *given.late, Term::input(n, 1), n.declared_rank(0)));
+  const Parts& elements = *given.sequence;
   const auto count = static_cast<int64_t>(elements.size());
-  const auto known = n.contents(1);
   if (elements.empty()) n.fail("its sequence is empty");
-  if (known) return n.set_binding(0, elements[position(n, 1, count)]);
-  n.set(0, chosen_tensor(n, tensors_of(n, elements), data_position(n, 1, elements.size())));
+  if (n.contents(1)) return n.set_binding(0, elements[position(n, 1, count)]);
+  if (!are_alike(n, elements))
+    return n.set(0, element_at(n, made_late(n, given), Term::input(n, 1), n.declared_rank(0)));
+  n.set(0, chosen_tensor(n, tensors_of(n, elements), checked_position(n, Term::input(n, 1), count)));
 }
 
 void convert_length(NodeImport& n) {
-  n.set_contents(0, {{static_cast<int64_t>(n.sequence(0).size())}, true, DType::kI64});
+  const Binding given = sequence_of(n, 0);
+  const Dim length = given.late ? length_of(*given.late) : Dim(static_cast<int64_t>(given.sequence->size()));
+  n.set_contents(0, {{length}, true, DType::kI64});
 }
 
 void convert_concat(NodeImport& n) {
-  const std::vector<Term> tensors = tensors_of(n, n.sequence(0));
-  if (tensors.empty()) n.fail("its sequence is empty");
+  const Binding given = sequence_of(n, 0);
   const bool is_new = n.integer("new_axis", 0) != 0;
-  const int64_t axis = n.axis(n.integer("axis", 0), tensors[0].rank() + (is_new ? 1 : 0));
+  const int64_t asked = n.integer("axis", 0);
+  if (given.late) return n.set(0, concatenated(n, *given.late, asked, is_new, n.declared_rank(0)));
+  const std::vector<Term> tensors = tensors_of(n, *given.sequence);
+  if (tensors.empty()) n.fail("its sequence is empty");
+  const int64_t axis = n.axis(asked, tensors[0].rank() + (is_new ? 1 : 0));
   n.set(0, is_new ? stacked(tensors, axis) : concatenated(tensors, axis));
 }
 
-/// The sizes of the parts: as given one by one, or all alike but the last.
-Shape part_sizes(NodeImport& n, const Dim& extent) {
-  if (n.has(1) && n.type(1).rank() == 1) return n.dims(1, "split");
-  int64_t size = 1;
-  if (n.has(1)) size = n.integers(1, "size of the parts").at(0);
-  if (size < 1) n.fail("its parts cannot be of size {}", size);
-  if (!extent.is_constant() || extent.value() > kMostElements * size)
-    n.unsupported(UnsupportedKind::kRunTimeValue, "number of elements of a sequence");
+/// The sizes of the parts, as many as are known: as given one by one, or all alike but the last; none where it is not
+/// known how many they are, or they are very many.
+std::optional<Shape> part_sizes(NodeImport& n, const Dim& extent) {
+  if (n.has(1) && n.type(1).rank() == 1) {
+    const auto count = element_count(n.type(1).shape).constant();
+    if (!n.contents(1) && !(count && *count <= kMostParts)) return std::nullopt;
+    return n.dims(1, "split");
+  }
+  if (n.has(1) && !n.contents(1)) return std::nullopt;
+  const Dim size = n.has(1) ? n.dims(1, "size of the parts").at(0) : Dim(1);
+  if (size.is_constant() && size.value() < 1) n.fail("its parts cannot be of size {}", size.str());
+  if (!size.is_constant() || !extent.is_constant() || extent.value() / size.value() >= kMostElements) return std::nullopt;
   Shape sizes;
-  for (int64_t left = extent.value(); left > 0; left -= size) sizes.push_back(std::min(size, left));
+  for (int64_t left = extent.value(); left > 0; left -= size.value()) sizes.push_back(std::min(size.value(), left));
   return sizes;
+}
+
+/// The sizes of parts as a vector, and checks that they make the extent.
+Term late_part_sizes(NodeImport& n, const Dim& extent) {
+  if (n.has(1) && n.type(1).rank() == 1) {
+    const Term sizes = Term::input(n, 1).cast(DType::kI64);
+    const Term are_negative = sum(less(sizes, sizes.number_like(0)).cast(DType::kI64), {0});
+    const Dim negative = n.bind(are_negative, "number of parts of a negative size")[0];
+    const Dim all = n.bind(sum(sizes, {0}), "extent of the parts", Elements::kSigned)[0];
+    n.function().constraints.push_back({negative, 0, n.name()});
+    n.function().constraints.push_back({all, extent, n.name()});
+    return sizes;
+  }
+  const Dim size = n.has(1) ? n.dims(1, "size of the parts").at(0) : Dim(1);
+  const Dim least = max(size, 1);
+  if (!(least == size)) n.function().constraints.push_back({least, size, n.name()});
+  const Dim count = ceildiv(extent, least);
+  const Term whole = Term::dimensions(n, {size}).reshaped({}), all = Term::dimensions(n, {extent}).reshaped({});
+  return minimum(whole, all - Term::range(n, count) * whole);
 }
 
 void convert_split(NodeImport& n) {
@@ -120,9 +188,11 @@ void convert_split(NodeImport& n) {
   const int64_t axis = n.axis(n.integer("axis", 0), x.rank());
   const bool squeezed = !n.has(1) && n.integer("keepdims", 1) == 0;
   const Dim extent = x.dim(axis);
+  const std::optional<Shape> sizes = part_sizes(n, extent);
+  if (!sizes) return n.set_late(0, parts_of(n, x, axis, late_part_sizes(n, extent), squeezed));
   Parts elements;
   Dim begin = 0;
-  for (const Dim& size : part_sizes(n, extent)) {
+  for (const Dim& size : *sizes) {
     if (size.is_constant() && size.value() < 0) n.fail("a part has a negative size");
     const Term part = x.sliced(axis, begin, begin + size);
     elements.emplace_back().value = squeezed ? part.squeezed(axis) : part;
@@ -134,8 +204,88 @@ void convert_split(NodeImport& n) {
   n.set_sequence(0, std::move(elements));
 }
 
+/// An input of SequenceMap as the turns of a loop get it.
+struct MapInput {
+  std::optional<LateSequence> sequence;  ///< of which each takes a tensor; its two are among what all turns read
+  std::optional<Binding> known;          ///< a tensor whose value is known; others are among what all turns read
+};
+
+MapInput map_input(NodeImport& n, size_t i, std::vector<Value*>& read_by_turns) {
+  MapInput input;
+  if (const Binding given = n.binding(i); given.late || given.sequence) {
+    input.sequence = made_late(n, sequence_of(n, i));
+    read_by_turns.insert(read_by_turns.end(), {input.sequence->elements, input.sequence->dims});
+  } else if (n.constant(i) || n.contents(i)) {
+    input.known.emplace();
+    input.known->constant = n.constant(i);
+    if (!input.known->constant) input.known->contents = n.contents(i);
+  } else {
+    read_by_turns.push_back(n.input(i));
+  }
+  return input;
+}
+
+/// How many tensors all the sequences have.
+Dim map_length(NodeImport& n, const std::vector<MapInput>& inputs) {
+  std::optional<Dim> count;
+  for (const MapInput& input : inputs) {
+    if (!input.sequence) continue;
+    const Dim own = length_of(*input.sequence);
+    if (!count) count = own;
+    if (provably_different(own, *count)) n.fail("its sequences are of {} and {} elements", count->str(), own.str());
+    if (!(own == *count)) n.function().constraints.push_back({own, *count, n.name()});
+  }
+  return *count;
+}
+
+std::vector<Binding> map_arguments(NodeImport& n, const std::vector<MapInput>& inputs, const TurnValues& turn) {
+  std::vector<Binding> arguments(inputs.size());
+  size_t next = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].sequence) {
+      const LateSequence own{turn.others[next], turn.others[next + 1], inputs[i].sequence->ranks_differ};
+      arguments[i].value = element_at(n, own, Term(n, turn.number), std::nullopt);
+      next += 2;
+    } else if (inputs[i].known) {
+      arguments[i] = *inputs[i].known;
+    } else {
+      arguments[i].value = turn.others[next++];
+    }
+  }
+  return arguments;
+}
+
+/// The body in a turn for each tensor of the sequences, of which at least one is late.
+void map_late(NodeImport& n) {
+  LoopParts parts;
+  std::vector<MapInput> inputs;
+  for (size_t i = 0; i < n.input_count(); ++i) inputs.push_back(map_input(n, i, parts.others));
+  parts.turns = map_length(n, inputs);
+  parts.count = n.dims_as_data({*parts.turns});
+  parts.gives_condition = false;
+  Binding no_tensors;
+  no_tensors.sequence = std::make_shared<const Parts>();
+  parts.states.assign(n.output_count(), no_tensors);
+  parts.arguments = [&](const TurnValues& turn) { return map_arguments(n, inputs, turn); };
+  parts.results = [&](const TurnValues& turn, const std::vector<Binding>& made) {
+    if (made.size() != n.output_count()) n.fail("its body has {} outputs, not {}", made.size(), n.output_count());
+    std::vector<Binding> longer(made.size());
+    for (size_t i = 0; i < made.size(); ++i) {
+      const Term x(n, n.data_of(made[i]));
+      const LateSequence before = made_late(n, turn.states[i], x);
+      longer[i].late = std::make_shared<const LateSequence>(inserted(n, before, x, std::nullopt));
+    }
+    return longer;
+  };
+  std::vector<Binding> results = add_loop(n, n.graph("body"), parts);
+  for (size_t i = 0; i < results.size(); ++i) n.set_binding(i, std::move(results[i]));
+}
+
 /// The body once for each element; tensors are the same every time.
 void convert_map(NodeImport& n) {
+  for (size_t i = 0; i < n.input_count(); ++i) {
+    if (n.binding(i).late) return map_late(n);
+  }
   const size_t count = n.sequence(0).size();
   std::vector<Parts> results(n.output_count());
   for (size_t at = 0; at < count; ++at) {
@@ -160,12 +310,25 @@ void convert_optional(NodeImport& n) {
 }
 
 void convert_has_element(NodeImport& n) {
+  if (n.has(0) && n.binding(0).has_value != nullptr) return n.set(0, n.binding(0).has_value);
   n.set_contents(0, {{n.has(0) && !n.binding(0).absent ? 1 : 0}, true, DType::kBool});
 }
 
+/// A run in which it has none ends with an error that names the node.
+void require_value(NodeImport& n, Value* has_value) {
+  const Term number = Term(n, has_value).cast(DType::kI64);
+  auto attrs = std::make_shared<BindDimsAttrs>();
+  attrs->symbols = {n.new_symbol(n.name() + ".has_value")};
+  Builder(n.function(), {n.name()})(op::bind_dims, {number}, attrs);
+  n.function().constraints.push_back({attrs->symbols[0], 1, n.name()});
+}
+
 void convert_get_element(NodeImport& n) {
-  if (n.binding(0).absent) n.fail("its optional has no value");
-  n.set_binding(0, n.binding(0));
+  Binding given = n.binding(0);
+  if (given.absent) n.fail("its optional has no value");
+  if (given.has_value != nullptr) require_value(n, given.has_value);
+  given.has_value = nullptr;
+  n.set_binding(0, std::move(given));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "host/graph/late_values.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/declared_dim.h"
 #include "host/onnx/function_bodies.h"
@@ -330,26 +331,38 @@ void Importer::add_outputs(const onnx::GraphProto& graph) {
       user_error("the model has two outputs called '{}'", output.name());
     }
     try {
-      Binding& binding = lookup(output.name(), "the model's output");
-      if (binding.sequence) {
-        for (size_t i = 0; i < binding.sequence->size(); ++i) {
-          Binding element = (*binding.sequence)[i];
-          add_output(element, element_name(output.name(), i), nullptr);
-        }
-      } else if (!binding.absent) {
-        add_output(binding, output.name(), &output);
-      }
+      add_output_of(lookup(output.name(), "the model's output"), output);
     } catch (const ReadsUnknown&) {
       continue;
     }
   }
 }
 
+void Importer::add_output_of(Binding& binding, const onnx::ValueInfoProto& output) {
+  if (binding.absent) return;
+  if (binding.has_value != nullptr) add_output(binding.has_value, late_presence_name(output.name()));
+  if (binding.late) {
+    add_output(binding.late->elements, late_elements_name(output.name()));
+    add_output(binding.late->dims, late_dims_name(output.name()));
+  } else if (binding.sequence) {
+    for (size_t i = 0; i < binding.sequence->size(); ++i) {
+      Binding element = (*binding.sequence)[i];
+      add_output(element, element_name(output.name(), i), nullptr);
+    }
+  } else {
+    add_output(binding, output.name(), binding.has_value == nullptr ? &output : nullptr);
+  }
+}
+
 void Importer::add_output(Binding& binding, const std::string& name, const onnx::ValueInfoProto* declared) {
-  Function& f = graph_.main;
   Value* value = materialise(binding, name);
   const auto check = [&] { check_declared(*declared, *value); };
   if (declared != nullptr && !collect(fmt::format("output '{}'", name), check)) return;
+  add_output(value, name);
+}
+
+void Importer::add_output(Value* value, const std::string& name) {
+  Function& f = graph_.main;
   // Every output is a buffer of its own, filled by a node.
   bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;
   if (value->kind != Value::Kind::kResult || shared) value = Builder(f, {name})(op::copy, {value});
@@ -405,8 +418,11 @@ void Importer::convert_node(const onnx::NodeProto& node, const std::string& name
   }
 }
 
-void Importer::warn(const std::string& text) const {
-  if (options_.warn) options_.warn(text);
+void Importer::warn(const std::string& text) {
+  if (held_warnings_ != nullptr)
+    held_warnings_->push_back(text);
+  else if (options_.warn)
+    options_.warn(text);
 }
 
 bool Importer::take_constant_budget(int64_t bytes) {

@@ -45,29 +45,44 @@ Binding Importer::captured(Binding seen, size_t scope) {
     for (const Binding& element : *seen.sequence) elements.push_back(captured(element, scope));
     seen.sequence = std::make_shared<const std::vector<Binding>>(std::move(elements));
   }
+  if (seen.late) {
+    LateSequence sequence = *seen.late;
+    sequence.elements = captured(sequence.elements, scope);
+    sequence.dims = captured(sequence.dims, scope);
+    seen.late = std::make_shared<const LateSequence>(sequence);
+  }
+  seen.has_value = captured(seen.has_value, scope);
   if (seen.value != nullptr && seen.value->is_constant()) {
     seen.constant = seen.value->constant;
     seen.value = nullptr;
-  } else if (seen.value != nullptr) {
-    size_t owner = open_.size() - 1;
-    while (open_[owner].first_scope > scope) --owner;
-    for (size_t i = owner + 1; i < open_.size(); ++i) {
-      Value*& parameter = open_[i].parameters[seen.value];
-      if (parameter == nullptr) {
-        parameter = open_[i].function->add_parameter(seen.value->name, seen.value->type);
-        open_[i].captured.push_back(seen.value);
-      }
-      seen.value = parameter;
-    }
   }
+  seen.value = captured(seen.value, scope);
   return seen;
 }
 
-ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start) {
+Value* Importer::captured(Value* value, size_t scope) {
+  if (value == nullptr) return nullptr;
+  if (value->is_constant()) return function().add_constant(value->name, value->constant);
+  size_t owner = open_.size() - 1;
+  while (open_[owner].first_scope > scope) --owner;
+  for (size_t i = owner + 1; i < open_.size(); ++i) {
+    Value*& parameter = open_[i].parameters[value];
+    if (parameter == nullptr) {
+      parameter = open_[i].function->add_parameter(value->name, value->type);
+      open_[i].captured.push_back(value);
+    }
+    value = parameter;
+  }
+  return value;
+}
+
+ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start,
+                                   const GiveResults& give) {
   constexpr int kDeepest = 64;
   if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
   struct Inside {
-    Inside(Importer& i, Function* function) : importer(i) {
+    Inside(Importer& i, Function* function) : importer(i), outer_warnings(i.held_warnings_) {
+      importer.held_warnings_ = &warnings;
       ++importer.depth_;
       importer.open_.push_back({function, importer.scopes_.size(), {}, {}});
       importer.scopes_.emplace_back();
@@ -76,25 +91,28 @@ ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::str
       --importer.depth_;
       importer.scopes_.pop_back();
       importer.open_.pop_back();
+      importer.held_warnings_ = outer_warnings;
     }
     Importer& importer;
+    std::vector<std::string>* outer_warnings;
+    std::vector<std::string> warnings;
   };
   Function* body =
       made_bodies_.emplace_back(std::make_unique<Function>(fmt::format("body_{}", ++body_count_))).get();
-  const Inside inside(*this, body);
+  Inside inside(*this, body);
   const std::map<std::string, int> names_before = node_names_;
   BodyStart begun;
   if (start) begun = start(*body);
-  std::vector<Binding> arguments(begun.arguments.size());
-  for (size_t i = 0; i < arguments.size(); ++i) arguments[i].value = begun.arguments[i];
-  define_arguments(graph, std::move(arguments), owner);
+  define_arguments(graph, std::move(begun.arguments), owner);
   declared_ranks_.add(graph);
   add_initializers(graph);
   convert_nodes(graph);
   if (begun.first_output != nullptr) body->outputs.push_back(Builder(*body, {owner})(op::copy, {begun.first_output}));
-  std::vector<BodyOutput> outputs = return_values(graph, owner);
+  std::vector<Binding> results;
+  for (const onnx::ValueInfoProto& output : graph.output()) results.push_back(lookup(output.name(), owner));
+  for (Value* result : give(std::move(results))) return_value(result, owner);
   body->drop_unused_constants();
-  return {body, open_.back().captured, names_before, std::move(outputs)};
+  return {body, open_.back().captured, names_before, std::move(inside.warnings)};
 }
 
 void Importer::define_arguments(const onnx::GraphProto& graph, std::vector<Binding> arguments,
@@ -117,26 +135,8 @@ std::unique_ptr<Function> Importer::take_body(const Function* body) {
   return taken;
 }
 
-std::vector<BodyOutput> Importer::return_values(const onnx::GraphProto& graph, const std::string& owner) {
-  std::vector<BodyOutput> outputs;
-  for (const onnx::ValueInfoProto& output : graph.output()) {
-    Binding& binding = lookup(output.name(), owner);
-    if (binding.absent) {
-      outputs.push_back({BodyOutput::Kind::kAbsent, 0});
-    } else if (binding.sequence) {
-      outputs.push_back({BodyOutput::Kind::kSequence, binding.sequence->size()});
-      for (Binding element : *binding.sequence) return_value(element, output.name(), owner);
-    } else {
-      outputs.emplace_back();
-      return_value(binding, output.name(), owner);
-    }
-  }
-  return outputs;
-}
-
-void Importer::return_value(Binding& binding, const std::string& name, const std::string& owner) {
+void Importer::return_value(Value* value, const std::string& owner) {
   Function& f = function();
-  Value* value = materialise(binding, name);
   const bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;
   if (value->kind != Value::Kind::kResult || shared) value = Builder(f, {owner})(op::copy, {value});
   f.outputs.push_back(value);

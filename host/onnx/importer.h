@@ -36,33 +36,45 @@ struct BodyStart;
 struct CustomOp;
 using StartBody = std::function<BodyStart(Function& body)>;
 
+/// A sequence of which only the running model knows how many tensors it holds, and of which shapes.
+struct LateSequence {
+  Value* elements = nullptr;  ///< [T]: all tensors' elements in row-major order, one tensor behind the other
+  /// i64 [n, 1 + R], a row a tensor: its rank, at most R, then its dimensions, and 1 behind the last.
+  Value* dims = nullptr;
+  bool ranks_differ = false;  ///< else all are R
+};
+
 /// What an ONNX name stands for. Data is made from constants and contents only when something reads it.
 struct Binding {
   Value* value = nullptr;
   ConstantPtr constant;
   std::optional<Contents> contents;
-  /// Of a sequence: what its elements stand for, as many as there are. Its structure is always known.
+  /// Of a sequence whose structure is known: what its elements stand for, as many as there are.
   std::shared_ptr<const std::vector<Binding>> sequence;
-  bool absent = false;     ///< an optional without a value; one with a value is bound as that
+  std::shared_ptr<const LateSequence> late;  ///< of any other sequence
+  bool absent = false;  ///< an optional that is known to have no value; one that is known to have one is bound as that
+  /// Of any other optional: whether it has a value, a bool of one element. Where it has none, `value` or `late` hold
+  /// something of the value's type.
+  Value* has_value = nullptr;
   std::string missing;     ///< not empty: an output that its converter does not provide, "MaxPool: output 1"
   std::string missing_of;  ///< the node
   bool unknown = false;    ///< of something that is not supported: what reads it is skipped
 };
 
-/// How many of a body's outputs are one of the graph's: a tensor is one, a sequence as many as it has elements.
-struct BodyOutput {
-  enum class Kind : uint8_t { kTensor, kSequence, kAbsent };
-  Kind kind = Kind::kTensor;
-  size_t count = 1;
-  bool operator==(const BodyOutput&) const = default;
+/// What a body has before its graph is converted.
+struct BodyStart {
+  std::vector<Binding> arguments;  ///< what the graph's inputs stand for: parameters, or what is made of them
+  Value* first_output = nullptr;   ///< in front of the graph's; null: there is none
 };
+/// Makes a body's outputs of what its graph's outputs stand for; may add nodes.
+using GiveResults = std::function<std::vector<Value*>(std::vector<Binding> results)>;
 
 /// A graph inside of the model's as a function.
 struct ImportedBody {
   Function* function = nullptr;  ///< the importer's, until a node takes it
   std::vector<Value*> captured;  ///< values of the function around it that are its last parameters, in their order
   std::map<std::string, int> names_before;  ///< of nodes
-  std::vector<BodyOutput> outputs;          ///< of the graph
+  std::vector<std::string> warnings;        ///< told when a node takes it
 };
 
 /// Definitions of newer opsets are read as those of this one.
@@ -79,7 +91,7 @@ struct ReadsUnknown {};
 bool is_default_domain(const std::string& domain);
 /// Its name as converters and functions have it: empty for ai.onnx.
 std::string domain_name(const std::string& domain);
-/// What the model's inputs and outputs call an element of a sequence: "x[0]".
+/// What the model's inputs and outputs call an element of a sequence: "x[0]". See also host/graph/late_values.h.
 std::string element_name(const std::string& sequence, size_t element);
 /// What a node is called in messages: its name, else its first output, else its op.
 std::string node_name(const onnx::NodeProto& node);
@@ -119,7 +131,8 @@ class Importer {
   std::vector<Binding> inline_graph(const onnx::GraphProto& graph, const std::string& owner,
                                     std::vector<Binding> arguments = {});
   /// Converts a graph to a function. Throws ReadsUnknown where its results depend on what is not supported.
-  ImportedBody import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start);
+  ImportedBody import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start,
+                           const GiveResults& give);
   /// Forgets a body that no node will hold; its nodes' names are free again.
   void drop_body(const ImportedBody& body);
   /// Hands a body over. Those that nobody takes live as long as the importer: it remembers their values.
@@ -130,7 +143,7 @@ class Importer {
   /// The results of `op` if its inputs are constant and it is cheap to evaluate, else nothing.
   std::vector<ConstantPtr> try_evaluate(const OpHandle& op, const std::shared_ptr<const Attrs>& attrs,
                                         const std::vector<Value*>& inputs);
-  void warn(const std::string& text) const;
+  void warn(const std::string& text);
   /// Room for constants that the importer makes itself (ConstantOfShape); false if it is used up.
   bool take_constant_budget(int64_t bytes);
 
@@ -146,13 +159,13 @@ class Importer {
   };
   /// The binding, of a scope around the innermost function, as that sees it.
   Binding& capture(const Binding& outer, size_t scope, const std::string& name);
-  /// The same of a binding without a name.
+  /// The same of a binding without a name, and of a value; null stays null.
   Binding captured(Binding outer, size_t scope);
+  Value* captured(Value* outer, size_t scope);
   /// Defines the names of a graph's inputs.
   void define_arguments(const onnx::GraphProto& graph, std::vector<Binding> arguments, const std::string& owner);
-  /// The results of a graph as outputs of the function that is built: each a node's result of its own.
-  std::vector<BodyOutput> return_values(const onnx::GraphProto& graph, const std::string& owner);
-  void return_value(Binding& binding, const std::string& name, const std::string& owner);
+  /// An output of the function that is built: a node's result of its own.
+  void return_value(Value* value, const std::string& owner);
   void read_opsets();
   void check_with_onnx() const;
   Graph import_supported();
@@ -205,8 +218,11 @@ class Importer {
   void convert_nodes(const onnx::GraphProto& graph);
   void convert_node(const onnx::NodeProto& node, const std::string& name);
   void add_outputs(const onnx::GraphProto& graph);
-  /// `declared`: what the model says of it; null where that is said of a sequence.
+  /// The outputs that one of the model's is.
+  void add_output_of(Binding& binding, const onnx::ValueInfoProto& output);
+  /// `declared`: what the model says of it; null where that is said of a sequence or an optional.
   void add_output(Binding& binding, const std::string& name, const onnx::ValueInfoProto* declared);
+  void add_output(Value* value, const std::string& name);
   /// Warns of a declared shape that cannot be the value's; a user error for another dtype.
   void check_declared(const onnx::ValueInfoProto& output, const Value& value);
 
@@ -232,6 +248,7 @@ class Importer {
   UnsupportedReport unsupported_;
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
   bool met_unsupported_op_ = false;                        ///< they are listed when all are known
+  std::vector<std::string>* held_warnings_ = nullptr;      ///< of the body that is read
   int depth_ = 0;
   int body_count_ = 0;
   int64_t constant_budget_;

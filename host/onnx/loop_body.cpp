@@ -3,7 +3,10 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
+#include "host/onnx/carried.h"
 #include "host/onnx/importer.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/control.h"
@@ -15,47 +18,108 @@ namespace {
 
 class LoopImport {
  public:
-  LoopImport(NodeImport& n, const onnx::GraphProto& graph, const LoopParts& parts) : n_(n), graph_(graph), parts_(parts) {
-    for (const Value* state : parts.states) states_.push_back(state->type);
+  LoopImport(NodeImport& n, const onnx::GraphProto& graph, const LoopParts& parts)
+      : n_(n), graph_(graph), parts_(parts) {
+    for (const Binding& state : parts.states) kinds_.push_back(kind_of_state(state));
+    carry_states();
   }
 
-  std::vector<Value*> run() {
+  std::vector<Binding> run() {
+    const StartBody start = [this](Function& function) { return begin(function); };
+    const GiveResults give = [this](std::vector<Binding> outputs) { return end(std::move(outputs)); };
     while (true) {
-      const ImportedBody body = n_.import_body(graph_, [this](Function& function) { return start(function); });
-      if (!widen(body)) return add_node(body);
+      const ImportedBody body = n_.import_body(graph_, start, give);
+      const bool is_fit = !kinds_changed_ && !widen(body);
+      if (is_fit) return add_node(body);
       n_.drop_body(body);
+      if (kinds_changed_) carry_states();
     }
   }
 
  private:
-  BodyStart start(Function& function) {
-    TurnValues turn;
-    turn.number = function.add_parameter("turn", {DType::kI64, {}});
-    turn.condition = function.add_parameter("goes_on", {DType::kBool, {}});
-    for (size_t i = 0; i < states_.size(); ++i)
-      turn.states.push_back(function.add_parameter(parts_.states[i]->name, states_[i]));
+  /// Turns will rather change the number of a sequence's tensors than not.
+  Carried kind_of_state(const Binding& state) {
+    const Carried own = carried_as(n_, state);
+    if (own.kind != Carried::Kind::kSequence || own.elements.empty()) return own;
+    const bool alike = std::ranges::all_of(own.elements, [&](const ElementKind& e) { return e == own.elements[0]; });
+    return alike ? as_late(n_, own) : own;
+  }
+
+  /// The states before the first turn, and their types as the body takes them.
+  void carry_states() {
+    kinds_changed_ = false;
+    given_.clear();
+    states_.clear();
+    entry_.clear();
+    for (size_t i = 0; i < kinds_.size(); ++i) {
+      for (Value* tensor : carry(n_, parts_.states[i], kinds_[i])) {
+        given_.push_back(tensor);
+        states_.push_back(tensor->type);
+        open_dimensions(kinds_[i]);
+      }
+    }
+  }
+  /// Of the last state those that turns are sure to change: how many tensors and elements a sequence has, and the sizes
+  /// of a value that may not be there.
+  void open_dimensions(const Carried& kind) {
+    const size_t state = states_.size() - 1;
+    const size_t rank = states_[state].shape.size();
+    const size_t open = kind.kind == Carried::Kind::kLate ? std::min<size_t>(rank, 1) : kind.optional ? rank : 0;
+    for (size_t axis = 0; axis < open; ++axis) open_dimension(state, axis);
+  }
+  void open_dimension(size_t state, size_t axis) {
+    Dim& dim = states_[state].shape[axis];
+    dim = n_.new_symbol(fmt::format("{}_{}_d{}_before", n_.name(), state, axis));
+    entry_.push_back(dim);
+  }
+
+  BodyStart begin(Function& function) {
+    turn_ = {};
+    turn_.number = function.add_parameter("turn", {DType::kI64, {}});
+    turn_.condition = function.add_parameter("goes_on", {DType::kBool, {}});
+    std::vector<Value*> tensors;
+    for (size_t i = 0; i < states_.size(); ++i) tensors.push_back(function.add_parameter(given_[i]->name, states_[i]));
+    turn_.states = carried_back(kinds_, tensors);
     for (const Value* other : parts_.others)
-      turn.others.push_back(function.add_parameter(other->name, other->type));
-    return {parts_.arguments(turn), parts_.gives_condition ? nullptr : turn.condition};
+      turn_.others.push_back(function.add_parameter(other->name, other->type));
+    return {parts_.arguments(turn_), parts_.gives_condition ? nullptr : turn_.condition};
+  }
+
+  /// The body's outputs; some only where states are other than they were taken for.
+  std::vector<Value*> end(std::vector<Binding> outputs) {
+    if (parts_.results) outputs = parts_.results(turn_, std::move(outputs));
+    const size_t first = parts_.gives_condition ? 1 : 0;
+    if (outputs.size() < first + kinds_.size())
+      n_.fail("its body has {} outputs for {} values that turns hand on", outputs.size() - first, kinds_.size());
+    std::vector<Value*> values;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const bool is_state = i >= first && i < first + kinds_.size();
+      if (!is_state) {
+        values.push_back(n_.data_of(outputs[i]));
+        continue;
+      }
+      Carried& kind = kinds_[i - first];
+      Carried both = joined(n_, kind, carried_as(n_, outputs[i]));
+      kinds_changed_ = kinds_changed_ || !(both == kind);
+      kind = std::move(both);
+      const std::vector<Value*> tensors = carry(n_, outputs[i], kind);
+      values.insert(values.end(), tensors.begin(), tensors.end());
+    }
+    return values;
   }
 
   /// Makes symbols of the states' dimensions that a turn changes; false if none is left.
   bool widen(const ImportedBody& imported) {
     const Function& body = *imported.function;
-    if (std::ranges::any_of(imported.outputs, [](const BodyOutput& o) { return o.kind != BodyOutput::Kind::kTensor; }))
-      n_.unsupported(UnsupportedKind::kControlFlow, "sequences that turns hand on, as often as data say");
-    if (body.outputs.size() < 1 + states_.size())
-      n_.fail("its body has {} outputs for {} values that turns hand on", body.outputs.size() - 1, states_.size());
     bool widened = false;
     for (size_t i = 0; i < states_.size(); ++i) {
       const TensorType& after = body.outputs[1 + i]->type;
-      TensorType& before = states_[i];
+      const TensorType& before = states_[i];
       if (after.dtype != before.dtype || after.rank() != before.rank())
         n_.unsupported(UnsupportedKind::kControlFlow, "a value that changes its rank or element type from turn to turn");
       for (size_t d = 0; d < before.shape.size(); ++d) {
         if (before.shape[d] == after.shape[d] || is_entry(before.shape[d])) continue;
-        before.shape[d] = n_.new_symbol(fmt::format("{}_{}_d{}_before", n_.name(), i, d));
-        entry_.push_back(before.shape[d]);
+        open_dimension(i, d);
         widened = true;
       }
     }
@@ -103,7 +167,7 @@ class LoopImport {
     return types;
   }
 
-  std::vector<Value*> add_node(const ImportedBody& body) {
+  std::vector<Binding> add_node(const ImportedBody& body) {
     auto attrs = std::make_shared<LoopAttrs>();
     std::vector<TensorType> types = result_types(*body.function);
     attrs->has_count = parts_.count != nullptr;
@@ -115,21 +179,29 @@ class LoopImport {
     std::vector<Value*> inputs;
     if (parts_.count != nullptr) inputs.push_back(parts_.count);
     if (parts_.condition != nullptr) inputs.push_back(parts_.condition);
-    for (const auto* list : {&parts_.states, &parts_.others, &body.captured})
+    for (const auto* list : {&std::as_const(given_), &parts_.others, &body.captured})
       inputs.insert(inputs.end(), list->begin(), list->end());
-    return n_.add_control(op::loop, attrs, std::move(inputs), std::move(types), {body})->results;
+    const std::vector<Value*>& results =
+        n_.add_control(op::loop, attrs, std::move(inputs), std::move(types), {body})->results;
+    std::vector<Binding> bindings = carried_back(kinds_, std::span(results).first(given_.size()));
+    for (size_t i = given_.size(); i < results.size(); ++i) bindings.emplace_back().value = results[i];
+    return bindings;
   }
 
   NodeImport& n_;
   const onnx::GraphProto& graph_;
   const LoopParts& parts_;
-  std::vector<TensorType> states_;  ///< as the body takes them
+  std::vector<Carried> kinds_;      ///< of the states
+  bool kinds_changed_ = false;      ///< by the turn that was converted last
+  std::vector<Value*> given_;       ///< the states' tensors before the first turn
+  std::vector<TensorType> states_;  ///< of these, as the body takes them
+  TurnValues turn_;                 ///< of the body that is converted
   Shape entry_, symbols_;
 };
 
 }  // namespace
 
-std::vector<Value*> add_loop(NodeImport& n, const onnx::GraphProto& body, const LoopParts& parts) {
+std::vector<Binding> add_loop(NodeImport& n, const onnx::GraphProto& body, const LoopParts& parts) {
   return LoopImport(n, body, parts).run();
 }
 

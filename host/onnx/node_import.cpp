@@ -42,7 +42,8 @@ Value* NodeImport::input(size_t i) {
 }
 
 void NodeImport::expect_tensor(const Binding& binding) const {
-  if (binding.sequence) unsupported(UnsupportedKind::kValueKind, "sequence");
+  if (binding.has_value != nullptr) unsupported(UnsupportedKind::kValueKind, "optional that may have no value");
+  if (binding.sequence || binding.late) unsupported(UnsupportedKind::kValueKind, "sequence");
   if (binding.absent) unsupported(UnsupportedKind::kValueKind, "optional without a value");
 }
 
@@ -54,7 +55,10 @@ std::vector<Value*> NodeImport::inputs() {
 
 TensorType NodeImport::type(size_t i) {
   if (!has(i)) fail("its input {} is missing", i);
-  Binding& binding = importer_.lookup(proto_.input(static_cast<int>(i)), name_);
+  return type_of(importer_.lookup(proto_.input(static_cast<int>(i)), name_));
+}
+
+TensorType NodeImport::type_of(const Binding& binding) {
   expect_tensor(binding);
   if (binding.value) return binding.value->type;
   if (binding.constant) return binding.constant->type;
@@ -62,7 +66,7 @@ TensorType NodeImport::type(size_t i) {
     const Contents& c = *binding.contents;
     return {c.dtype, c.scalar ? Shape{} : Shape{static_cast<int64_t>(c.dims.size())}};
   }
-  return input(i)->type;
+  return data_of(binding)->type;
 }
 
 ConstantPtr NodeImport::constant(size_t i) {
@@ -235,6 +239,12 @@ void NodeImport::set_sequence(size_t i, std::vector<Binding> elements) {
   set_binding(i, std::move(binding));
 }
 
+void NodeImport::set_late(size_t i, const LateSequence& sequence) {
+  Binding binding;
+  binding.late = std::make_shared<const LateSequence>(sequence);
+  set_binding(i, std::move(binding));
+}
+
 std::vector<Binding> NodeImport::call_with(const onnx::GraphProto& graph, std::vector<Binding> arguments) {
   return importer_.inline_graph(graph, name_, std::move(arguments));
 }
@@ -390,20 +400,22 @@ std::vector<Value*> NodeImport::call_graph(const onnx::GraphProto& graph,
   return results;
 }
 
-ImportedBody NodeImport::import_body(const onnx::GraphProto& graph, const StartBody& start) {
-  return importer_.import_body(graph, name_, start);
+ImportedBody NodeImport::import_body(const onnx::GraphProto& graph, const StartBody& start, const GiveResults& give) {
+  return importer_.import_body(graph, name_, start, give);
 }
 
 void NodeImport::drop_body(const ImportedBody& body) {
   importer_.drop_body(body);
 }
 
-Node* NodeImport::add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs,
-                              std::vector<Value*> inputs, std::vector<TensorType> types,
-                              const std::vector<ImportedBody>& bodies) {
-  Node* node = importer_.function().add_node(&op_set().get(op), std::move(attrs), std::move(inputs),
-                                             std::move(types), {name_});
-  for (const ImportedBody& body : bodies) node->bodies.push_back(importer_.take_body(body.function));
+Node* NodeImport::add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
+                              std::vector<TensorType> types, const std::vector<ImportedBody>& bodies) {
+  Node* node = importer_.function().add_node(&op_set().get(op), std::move(attrs), std::move(inputs), std::move(types),
+                                             {name_});
+  for (const ImportedBody& body : bodies) {
+    node->bodies.push_back(importer_.take_body(body.function));
+    for (const std::string& warning : body.warnings) warn(warning);
+  }
   return node;
 }
 
@@ -415,7 +427,7 @@ bool NodeImport::assume(bool likely) {
   return importer_.assumptions().answer(likely);
 }
 
-void NodeImport::warn(const std::string& text) const {
+void NodeImport::warn(const std::string& text) {
   importer_.warn(text);
 }
 

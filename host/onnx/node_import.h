@@ -22,16 +22,14 @@ class AttributeProto;
 namespace gantry {
 
 class Importer;
+// These are in importer.h.
 struct Binding;
+struct BodyStart;
 struct ImportedBody;
-
-/// What a body has before its graph is converted.
-struct BodyStart {
-  std::vector<Value*> arguments;  ///< what the graph's inputs stand for: parameters, or what is made of them
-  Value* first_output = nullptr;  ///< in front of the graph's; null: there is none
-};
+struct LateSequence;
 /// Adds parameters and nodes to a new body.
 using StartBody = std::function<BodyStart(Function& body)>;
+using GiveResults = std::function<std::vector<Value*>(std::vector<Binding> results)>;
 
 /// What elements that steer shapes may be where only the running model knows them.
 enum class Elements : uint8_t {
@@ -97,14 +95,16 @@ class NodeImport {
   /// Elements of a constant of any numeric dtype.
   std::vector<double> numbers(size_t i, const char* what);
 
-  // --- sequences and optionals, whose structure is known (Binding, in importer.h)
+  // --- sequences and optionals (Binding, in importer.h)
   const Binding& binding(size_t i);
-  /// An error where the input is no sequence.
+  /// The elements of a sequence whose structure is known; an error where the input is none.
   const std::vector<Binding>& sequence(size_t i);
-  /// What a binding stands for as data.
+  /// What a binding stands for as data, and the type of that; unsupported of sequences and optionals.
   Value* data_of(const Binding& binding);
+  TensorType type_of(const Binding& binding);
   void set_binding(size_t i, Binding binding);
   void set_sequence(size_t i, std::vector<Binding> elements);
+  void set_late(size_t i, const LateSequence& sequence);
   /// As call_graph, of bindings.
   std::vector<Binding> call_with(const onnx::GraphProto& graph, std::vector<Binding> arguments);
 
@@ -142,9 +142,9 @@ class NodeImport {
   void inline_branch(const onnx::GraphProto& branch);
   /// Converts a graph that the node has as an attribute, with its inputs standing for `arguments`; its results.
   std::vector<Value*> call_graph(const onnx::GraphProto& graph, const std::vector<Value*>& arguments);
-  /// The graph as a function of its own; values around it that it reads are its last parameters. What is added between
-  /// the start and the end of `start` is added to it.
-  ImportedBody import_body(const onnx::GraphProto& graph, const StartBody& start = {});
+  /// The graph as a function of its own; values around it that it reads are its last parameters. What `start` and `give`
+  /// add is added to it.
+  ImportedBody import_body(const onnx::GraphProto& graph, const StartBody& start, const GiveResults& give);
   void drop_body(const ImportedBody& body);
   /// A node that holds the bodies; its results are of these types.
   Node* add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
@@ -152,7 +152,7 @@ class NodeImport {
   /// A symbol that no other has.
   Dim new_symbol(const std::string& wanted);
   /// Tells whoever imports the model.
-  void warn(const std::string& text) const;
+  void warn(const std::string& text);
   /// Whether to take for granted what decides on a rank and only the running model knows (Assumptions).
   bool assume(bool likely);
   /// Looks for what is not supported in a branch that is not converted.

@@ -89,7 +89,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
   EXPECT_THAT(r.of("sequence of unknown length").places, ElementsAre("input 'list'"));
   EXPECT_THAT(r.of("sparse tensor").places, ElementsAre("initialiser 'thin'"));
   EXPECT_EQ(r.of("Reshape: shape of a length that is only known when the model runs").kind, UnsupportedKind::kRunTimeValue);
-  EXPECT_EQ(r.of("If: branches whose results differ in element type").kind, UnsupportedKind::kControlFlow);
+  EXPECT_EQ(r.of("If: branches whose results differ in rank or element type").kind, UnsupportedKind::kControlFlow);
   EXPECT_EQ(std::ranges::count(r.features, UnsupportedKind::kElementType, &UnsupportedFeature::kind), 2);
   EXPECT_EQ(r.features.size(), 8u) << r.text;
   for (const char* part : {"Transmogrify (opset 16), node nz", "COMPLEX128, input 'words'", "narrow (Cast)",
