@@ -311,6 +311,13 @@ void Importer::add_output(Binding& binding, const std::string& name, const onnx:
 // --- nodes
 
 void Importer::convert_nodes(const onnx::GraphProto& graph) {
+  struct Opened {
+    Opened(Importer& i, const onnx::GraphProto& graph) : importer(i) {
+      importer.graphs_.push_back({&graph, importer.open_.size() - 1});
+    }
+    ~Opened() { importer.graphs_.pop_back(); }
+    Importer& importer;
+  } opened(*this, graph);
   for (const onnx::NodeProto& node : graph.node()) {
     std::string name = prefix_ + node_name(node);
     int count = ++node_names_[name];

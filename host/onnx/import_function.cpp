@@ -79,6 +79,7 @@ struct Importer::FunctionCall {
   FunctionCall(Importer& i, const onnx::FunctionProto& function)
       : importer(i), opset(i.opset_), opsets(i.opsets_), prefix(i.prefix_) {
     std::swap(importer.scopes_, scopes);
+    std::swap(importer.graphs_, graphs);
     std::swap(importer.open_.back().first_scope, first_scope);
     std::swap(importer.declared_ranks_, declared_ranks);
     ++importer.depth_;
@@ -91,6 +92,7 @@ struct Importer::FunctionCall {
   }
   ~FunctionCall() {
     std::swap(importer.scopes_, scopes);
+    std::swap(importer.graphs_, graphs);
     std::swap(importer.open_.back().first_scope, first_scope);
     std::swap(importer.declared_ranks_, declared_ranks);
     importer.opset_ = opset;
@@ -106,6 +108,7 @@ struct Importer::FunctionCall {
   std::map<std::string, int64_t> opsets;
   std::string prefix;
   std::deque<std::unordered_map<std::string, Binding>> scopes;
+  std::vector<OpenGraph> graphs;
   size_t first_scope = 0;
   DeclaredRanks declared_ranks;  ///< of the caller
 };

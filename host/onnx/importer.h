@@ -33,6 +33,7 @@ namespace gantry {
 class NodeImport;
 struct BodyStart;
 struct CustomOp;
+struct Substituted;
 using StartBody = std::function<BodyStart(Function& body)>;
 
 /// What an ONNX name stands for. Data is made from constants and contents only when something reads it.
@@ -118,6 +119,10 @@ class Importer {
   void drop_body(const ImportedBody& body);
   /// Hands a body over. Those that nobody takes live as long as the importer: it remembers their values.
   std::unique_ptr<Function> take_body(const Function* body);
+  /// As NodeImport::substitute, for the node `reader` called `name`, whose inputs have these values.
+  Substituted substitute(const std::vector<std::string>& names, const std::vector<Value*>& values,
+                         size_t varied_count, const std::string& result, const onnx::NodeProto& reader,
+                         const std::string& name);
   /// Converts the nodes of a branch for what it has that is not supported; other errors and the results are
   /// dropped.
   void probe_graph(const onnx::GraphProto& graph, const std::string& owner);
@@ -138,6 +143,28 @@ class Importer {
     std::vector<Value*> captured;
     std::map<const Value*, Value*> parameters;  ///< of captured values
   };
+  /// A graph whose nodes are being converted.
+  struct OpenGraph {
+    const onnx::GraphProto* graph = nullptr;
+    size_t function = 0;  ///< that they are added to: a place in open_
+  };
+  /// A node of an open graph.
+  struct PlacedNode {
+    const onnx::NodeProto* node = nullptr;
+    bool is_outside = false;  ///< of the innermost function
+  };
+  /// The nodes of open graphs by which a tensor is computed from those named, in order.
+  std::vector<PlacedNode> nodes_between(const std::vector<std::string>& names, const std::string& result) const;
+  /// The value that the name has in the innermost function; null where it has none.
+  Value* value_here(const std::string& name) const;
+  /// Whether another name of the innermost function has the value too.
+  bool is_shared(const Value* value, const std::string& name) const;
+  /// What the name stands for where it has this value: a value that no other name has, and no constant unless nothing is
+  /// differentiated by it.
+  Value* variable(const std::string& name, Value* value, bool is_fixed, const std::string& reader);
+  bool is_bound(const std::string& name) const;
+  /// Converts a node once more, but for the outputs that are in the innermost scope already.
+  void convert_again(const onnx::NodeProto& node);
   /// The binding, of a scope around the innermost function, as that sees it.
   Binding& capture(const Binding& outer, size_t scope, const std::string& name);
   /// The same of a binding without a name.
@@ -216,6 +243,7 @@ class Importer {
   std::string prefix_;                     ///< of nodes' names in a function: those of the nodes that called it
   std::deque<std::unordered_map<std::string, Binding>> scopes_;
   std::vector<OpenFunction> open_;  ///< the innermost last
+  std::vector<OpenGraph> graphs_;   ///< of the model, or the function that is being converted; the innermost last
   std::vector<std::unique_ptr<Function>> made_bodies_;  ///< that no node has taken
   std::map<std::string, std::string> symbols_;    ///< dim_param -> symbol
   std::set<std::string> taken_symbols_;           ///< all symbols of inputs

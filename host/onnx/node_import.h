@@ -33,6 +33,12 @@ struct BodyStart {
 /// Adds parameters and nodes to a new body.
 using StartBody = std::function<BodyStart(Function& body)>;
 
+/// A part of the graph with other values in the place of some of its tensors.
+struct Substituted {
+  Value* result = nullptr;
+  std::vector<Value*> variables;  ///< what the tensors stand for in it, parallel to them
+};
+
 /// What elements that steer shapes may be where only the running model knows them.
 enum class Elements : uint8_t {
   kSizes,   ///< not negative: others end the run with an error that names the node
@@ -146,6 +152,11 @@ class NodeImport {
   /// the start and the end of `start` is added to it.
   ImportedBody import_body(const onnx::GraphProto& graph, const StartBody& start = {});
   void drop_body(const ImportedBody& body);
+  /// The tensor `result` of the graphs around the node as it is computed where the node's inputs stand for the tensors of
+  /// these names, of which the first `varied_count` are differentiated by: they are values of the function that nothing
+  /// else is, and no constants. Nodes that read nothing that is another are not converted again. A user error where
+  /// `result` depends on the node.
+  Substituted substitute(const std::vector<std::string>& names, size_t varied_count, const std::string& result);
   /// A node that holds the bodies; its results are of these types.
   Node* add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
                     std::vector<TensorType> types, const std::vector<ImportedBody>& bodies);
