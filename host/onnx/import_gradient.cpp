@@ -110,8 +110,8 @@ void Importer::convert_again(const onnx::NodeProto& node) {
 }
 
 Substituted Importer::substitute(const std::vector<std::string>& names, const std::vector<Value*>& values,
-                                 const std::string& result, const onnx::NodeProto& reader,
-                                 const std::string& name) {
+                                 size_t varied_count, const std::string& result,
+                                 const onnx::NodeProto& reader, const std::string& name) {
   constexpr int kDeepest = 64;
   if (depth_ == kDeepest)
     user_error("node {}: nodes differentiate each other more than {} deep", name, kDeepest);
