@@ -66,8 +66,12 @@ std::vector<Importer::PlacedNode> Importer::nodes_between(const std::vector<std:
   return between;
 }
 
-bool Importer::is_bound(const std::string& name) const {
-  return std::ranges::any_of(scopes_, [&](const auto& scope) { return scope.count(name) != 0; });
+const Binding* Importer::find(const std::string& name) const {
+  for (size_t scope = scopes_.size(); scope-- > 0;) {
+    const auto found = scopes_[scope].find(name);
+    if (found != scopes_[scope].end()) return &found->second;
+  }
+  return nullptr;
 }
 
 Value* Importer::value_here(const std::string& name) const {
@@ -115,7 +119,7 @@ Substituted Importer::substitute(const std::vector<std::string>& names, const st
   constexpr int kDeepest = 64;
   if (depth_ == kDeepest)
     user_error("node {}: nodes differentiate each other more than {} deep", name, kDeepest);
-  if (is_bound(result)) lookup(result, name);  // nothing is computed once more where it is unknown
+  if (const Binding* known = find(result); known != nullptr && known->unknown) throw ReadsUnknown{};
   struct Scope {
     explicit Scope(Importer& i) : importer(i) { ++importer.depth_; }
     ~Scope() {
@@ -135,6 +139,7 @@ Substituted Importer::substitute(const std::vector<std::string>& names, const st
   scope.is_open = true;
   for (size_t i = 0; i < names.size(); ++i) {
     Binding binding;
+    if (changed.count(names[i]) == 0) binding = *find(names[i]);  // with what is known of it
     binding.value = part.variables[i];
     define(names[i], std::move(binding), name);
   }
@@ -143,7 +148,7 @@ Substituted Importer::substitute(const std::vector<std::string>& names, const st
     if (&node == &reader) user_error("node {}: '{}' is computed from its own results", name, result);
     const bool depends = reads_any(node, varied);
     const bool is_missing = std::ranges::any_of(
-        node.output(), [&](const std::string& output) { return !output.empty() && !is_bound(output); });
+        node.output(), [&](const std::string& output) { return !output.empty() && find(output) == nullptr; });
     if (depends) varied.insert(node.output().begin(), node.output().end());
     if (!is_missing && !(depends && placed.is_outside) && !reads_any(node, changed)) continue;
     changed.insert(node.output().begin(), node.output().end());

@@ -162,7 +162,8 @@ class Importer {
   /// What the name stands for where it has this value: a value that no other name has, and no constant unless nothing is
   /// differentiated by it.
   Value* variable(const std::string& name, Value* value, bool is_fixed, const std::string& reader);
-  bool is_bound(const std::string& name) const;
+  /// The binding of a name, inner scopes first, of whatever function; null if there is none.
+  const Binding* find(const std::string& name) const;
   /// Converts a node once more, but for the outputs that are in the innermost scope already.
   void convert_again(const onnx::NodeProto& node);
   /// The binding, of a scope around the innermost function, as that sees it.
