@@ -1,15 +1,10 @@
 // Constants, identities, and branches whose condition is known.
 #include <onnx/onnx_pb.h>
 
-#include <algorithm>
-#include <set>
-
 #include "host/graph/strings.h"
+#include "host/onnx/branches.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/importer.h"
-#include "host/ops/bind_dims.h"
-#include "host/ops/control.h"
-#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 
 namespace gantry {
@@ -55,55 +50,6 @@ void convert_identity(NodeImport& n) {
   n.set(0, n.add(op::identity, {n.input(0)}));
 }
 
-/// The symbols that a body binds itself: nobody outside knows them.
-std::set<std::string> symbols_bound_in(const Function& body) {
-  std::set<std::string> bound;
-  for (const Node* node : body.nodes()) {
-    for (std::string& name : bound_symbols(*node)) bound.insert(std::move(name));
-  }
-  return bound;
-}
-
-bool is_seen_outside(const Dim& dim, const std::set<std::string>& inside) {
-  return dim.is_constant() ||
-         std::ranges::none_of(dim.symbols(), [&](const std::string& name) { return inside.count(name) != 0; });
-}
-
-/// Types of the results; dimensions that the branches do not have in common become symbols.
-std::vector<TensorType> common_types(NodeImport& n, const Function& a, const Function& b, IfAttrs& attrs) {
-  std::set<std::string> inside = symbols_bound_in(a);
-  inside.merge(symbols_bound_in(b));
-  std::vector<TensorType> types;
-  for (size_t i = 0; i < a.outputs.size(); ++i) {
-    const TensorType &x = a.outputs[i]->type, &y = b.outputs[i]->type;
-    if (x.dtype != y.dtype || x.rank() != y.rank())
-      n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in rank or element type");
-    TensorType& type = types.emplace_back(TensorType{x.dtype, {}});
-    for (size_t d = 0; d < x.shape.size(); ++d) {
-      const bool common = x.shape[d] == y.shape[d] && is_seen_outside(x.shape[d], inside);
-      type.shape.push_back(common ? x.shape[d] : n.new_symbol(fmt::format("{}_{}_d{}", n.name(), i, d)));
-      attrs.dims.push_back(type.shape.back());
-      if (!common) attrs.symbols.push_back(type.shape.back());
-    }
-  }
-  return types;
-}
-
-/// Results as they are outputs of a body.
-void set_results(NodeImport& n, const std::vector<BodyOutput>& outputs, const std::vector<Value*>& results) {
-  auto next = results.begin();
-  for (size_t i = 0; i < n.output_count(); ++i) {
-    std::vector<Binding> parts(outputs[i].count);
-    for (Binding& part : parts) part.value = *next++;
-    Binding absent;
-    absent.absent = true;
-    using Kind = BodyOutput::Kind;
-    if (outputs[i].kind == Kind::kSequence) n.set_sequence(i, std::move(parts));
-    if (outputs[i].kind == Kind::kTensor) n.set_binding(i, parts[0]);
-    if (outputs[i].kind == Kind::kAbsent) n.set_binding(i, absent);
-  }
-}
-
 /// A branch, or why there can be none for the shapes that it is given.
 struct Branch {
   std::optional<ImportedBody> body;
@@ -119,25 +65,6 @@ Branch import_branch(NodeImport& n, const char* name) {
     if (error.kind() != ErrorKind::kUser) throw;
     return {std::nullopt, error.what()};
   }
-}
-
-/// In place of a branch that cannot be for the shapes that it is given: models for inputs of several sizes have one for each.
-/// A run that takes it ends with the error. Results like those of the other branch.
-ImportedBody impossible_branch(NodeImport& n, const ImportedBody& other, const std::string& why) {
-  const std::set<std::string> inside = symbols_bound_in(*other.function);
-  const onnx::GraphProto nothing;
-  ImportedBody body = n.import_body(nothing, [&](Function& function) {
-    for (const Value* result : other.function->outputs) {
-      Shape shape = result->type.shape;
-      for (Dim& dim : shape) dim = is_seen_outside(dim, inside) ? dim : Dim(0);
-      Value* zeros = n.broadcast(n.scalar(result->type.dtype, 0), std::move(shape));
-      function.outputs.push_back(n.add(op::copy, {zeros}));
-    }
-    function.constraints.push_back({0, 1, why});
-    return BodyStart{};
-  });
-  body.outputs = other.outputs;
-  return body;
 }
 
 /// Both branches; one of them may be impossible.
@@ -167,20 +94,19 @@ std::pair<ImportedBody, ImportedBody> import_branches(NodeImport& n) {
 /// Both branches are functions of the program, which calls one of them.
 void convert_if_on_data(NodeImport& n) {
   Value* condition = n.input(0);
+  const Choice choice = n.next_choice();
+  if (choice.taken) return n.inline_branch(n.graph(*choice.taken ? "then_branch" : "else_branch"));
   const auto [then_body, else_body] = import_branches(n);
   const auto &first = then_body.outputs, &second = else_body.outputs;
   if (first.size() != second.size() || first.size() < n.output_count())
     n.fail("its branches have {} and {} outputs, not {}", first.size(), second.size(), n.output_count());
-  if (first != second)
-    n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in how many tensors they are");
-  auto attrs = std::make_shared<IfAttrs>();
-  const std::vector<TensorType> types = common_types(n, *then_body.function, *else_body.function, *attrs);
-  attrs->then_inputs = static_cast<int64_t>(then_body.captured.size());
-  std::vector<Value*> inputs{condition};
-  inputs.insert(inputs.end(), then_body.captured.begin(), then_body.captured.end());
-  inputs.insert(inputs.end(), else_body.captured.begin(), else_body.captured.end());
-  const Node* node = n.add_control(op::if_else, attrs, std::move(inputs), types, {then_body, else_body});
-  set_results(n, first, node->results);
+  if (first == second && ranks_differ(then_body, else_body)) {
+    n.drop_body(else_body);
+    n.drop_body(then_body);
+    throw BranchesDiffer{n.name(), condition, &n.function(), choice.number};
+  }
+  std::vector<Binding> results = add_branches(n, condition, then_body, else_body);
+  for (size_t i = 0; i < n.output_count(); ++i) n.set_binding(i, std::move(results[i]));
 }
 
 void convert_if(NodeImport& n) {

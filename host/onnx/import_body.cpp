@@ -64,6 +64,23 @@ Binding Importer::captured(Binding seen, size_t scope) {
 }
 
 ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start) {
+  return import_body_by(owner, [&] {
+    BodyStart begun;
+    if (start) begun = start(function());
+    std::vector<Binding> arguments(begun.arguments.size());
+    for (size_t i = 0; i < arguments.size(); ++i) arguments[i].value = begun.arguments[i];
+    define_arguments(graph, std::move(arguments), owner);
+    declared_ranks_.add(graph);
+    add_initializers(graph);
+    convert_nodes(graph);
+    if (begun.first_output != nullptr)
+      function().outputs.push_back(Builder(function(), {owner})(op::copy, {begun.first_output}));
+    return return_values(graph, owner);
+  });
+}
+
+ImportedBody Importer::import_body_by(const std::string& owner,
+                                      const std::function<std::vector<BodyOutput>()>& convert) {
   constexpr int kDeepest = 64;
   if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
   struct Inside {
@@ -83,16 +100,7 @@ ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::str
       made_bodies_.emplace_back(std::make_unique<Function>(fmt::format("body_{}", ++body_count_))).get();
   const Inside inside(*this, body);
   const std::map<std::string, int> names_before = node_names_;
-  BodyStart begun;
-  if (start) begun = start(*body);
-  std::vector<Binding> arguments(begun.arguments.size());
-  for (size_t i = 0; i < arguments.size(); ++i) arguments[i].value = begun.arguments[i];
-  define_arguments(graph, std::move(arguments), owner);
-  declared_ranks_.add(graph);
-  add_initializers(graph);
-  convert_nodes(graph);
-  if (begun.first_output != nullptr) body->outputs.push_back(Builder(*body, {owner})(op::copy, {begun.first_output}));
-  std::vector<BodyOutput> outputs = return_values(graph, owner);
+  std::vector<BodyOutput> outputs = convert();
   body->drop_unused_constants();
   return {body, open_.back().captured, names_before, std::move(outputs)};
 }
@@ -119,19 +127,19 @@ std::unique_ptr<Function> Importer::take_body(const Function* body) {
 
 std::vector<BodyOutput> Importer::return_values(const onnx::GraphProto& graph, const std::string& owner) {
   std::vector<BodyOutput> outputs;
-  for (const onnx::ValueInfoProto& output : graph.output()) {
-    Binding& binding = lookup(output.name(), owner);
-    if (binding.absent) {
-      outputs.push_back({BodyOutput::Kind::kAbsent, 0});
-    } else if (binding.sequence) {
-      outputs.push_back({BodyOutput::Kind::kSequence, binding.sequence->size()});
-      for (Binding element : *binding.sequence) return_value(element, output.name(), owner);
-    } else {
-      outputs.emplace_back();
-      return_value(binding, output.name(), owner);
-    }
-  }
+  for (const onnx::ValueInfoProto& output : graph.output())
+    outputs.push_back(return_binding(lookup(output.name(), owner), output.name(), owner));
   return outputs;
+}
+
+BodyOutput Importer::return_binding(Binding& binding, const std::string& name, const std::string& owner) {
+  if (binding.absent) return {BodyOutput::Kind::kAbsent, 0};
+  if (!binding.sequence) {
+    return_value(binding, name, owner);
+    return {};
+  }
+  for (Binding element : *binding.sequence) return_value(element, name, owner);
+  return {BodyOutput::Kind::kSequence, binding.sequence->size()};
 }
 
 void Importer::return_value(Binding& binding, const std::string& name, const std::string& owner) {

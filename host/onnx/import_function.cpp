@@ -69,6 +69,7 @@ void resolve(onnx::GraphProto& graph, const Attributes& given, const std::set<st
 onnx::GraphProto body_of(const onnx::FunctionProto& function) {
   onnx::GraphProto body;
   *body.mutable_node() = function.node();
+  for (const std::string& output : function.output()) body.add_output()->set_name(output);
   return body;
 }
 

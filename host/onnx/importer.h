@@ -32,6 +32,7 @@ namespace gantry {
 
 class NodeImport;
 struct BodyStart;
+struct Choice;
 struct CustomOp;
 struct Substituted;
 using StartBody = std::function<BodyStart(Function& body)>;
@@ -76,6 +77,15 @@ using Convert = void (*)(NodeImport&);
 /// Thrown where a node reads an unknown binding; convert_node makes its outputs unknown too.
 struct ReadsUnknown {};
 
+/// Thrown where the branches of an If on data give tensors of different ranks: what reads those is another in each, and is
+/// converted in both (convert_apart).
+struct BranchesDiffer {
+  std::string node;  ///< the If
+  Value* condition = nullptr;
+  const Function* function = nullptr;  ///< of the condition
+  int64_t number = 0;                  ///< of the Choice
+};
+
 bool is_default_domain(const std::string& domain);
 /// Its name as converters and functions have it: empty for ai.onnx.
 std::string domain_name(const std::string& domain);
@@ -119,6 +129,7 @@ class Importer {
   void drop_body(const ImportedBody& body);
   /// Hands a body over. Those that nobody takes live as long as the importer: it remembers their values.
   std::unique_ptr<Function> take_body(const Function* body);
+  Choice next_choice();
   /// As NodeImport::substitute, for the node `reader` called `name`, whose inputs have these values.
   Substituted substitute(const std::vector<std::string>& names, const std::vector<Value*>& values,
                          size_t varied_count, const std::string& result, const onnx::NodeProto& reader,
@@ -162,6 +173,24 @@ class Importer {
   /// What the name stands for where it has this value: a value that no other name has, and no constant unless nothing is
   /// differentiated by it.
   Value* variable(const std::string& name, Value* value, bool is_fixed, const std::string& reader);
+  /// Nodes that are converted one after another.
+  struct NodeList {
+    std::vector<const onnx::NodeProto*> nodes;
+    std::set<std::string> results;  ///< names that others read, who are not in the list
+    /// Branches chosen for Ifs that are met while the first node is converted, by how many were met there before.
+    std::map<int64_t, bool> choices;
+  };
+  void convert_list(const NodeList& list);
+  /// Converts one of the list's nodes, in which the first Choice has the number `start`, and what reads tensors of it that
+  /// differ in rank, once for each branch of the If. The places of all that this was done with. Where others than the list
+  /// read such a tensor, throws `differ` for the list around this one, or puts it down where there is none.
+  std::set<size_t> convert_apart(const NodeList& list, size_t at, int64_t start, const BranchesDiffer& differ);
+  /// A body whose nodes and results `convert` adds.
+  ImportedBody import_body_by(const std::string& owner, const std::function<std::vector<BodyOutput>()>& convert);
+  /// Puts down that the node's results differ in rank, and goes on without it.
+  void refuse_branches(const onnx::NodeProto& node, const BranchesDiffer& differ);
+  /// Counts the node and tells who wants to hear of it.
+  void convert_named(const onnx::NodeProto& node);
   /// The binding of a name, inner scopes first, of whatever function; null if there is none.
   const Binding* find(const std::string& name) const;
   /// Converts a node once more, but for the outputs that are in the innermost scope already.
@@ -174,6 +203,7 @@ class Importer {
   void define_arguments(const onnx::GraphProto& graph, std::vector<Binding> arguments, const std::string& owner);
   /// The results of a graph as outputs of the function that is built: each a node's result of its own.
   std::vector<BodyOutput> return_values(const onnx::GraphProto& graph, const std::string& owner);
+  BodyOutput return_binding(Binding& binding, const std::string& name, const std::string& owner);
   void return_value(Binding& binding, const std::string& name, const std::string& owner);
   void read_opsets();
   void check_with_onnx() const;
@@ -253,6 +283,9 @@ class Importer {
   UnsupportedReport unsupported_;
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
   bool met_unsupported_op_ = false;                        ///< they are listed when all are known
+  std::vector<const Function*> lists_;  ///< that the lists being converted are added to; the innermost last
+  std::map<int64_t, bool> choices_;     ///< for Ifs on data, by their numbers
+  int64_t choice_count_ = 0;            ///< Ifs on data that were met
   int depth_ = 0;
   int body_count_ = 0;
   int64_t constant_budget_;

@@ -387,6 +387,10 @@ void NodeImport::drop_body(const ImportedBody& body) {
   importer_.drop_body(body);
 }
 
+Choice NodeImport::next_choice() {
+  return importer_.next_choice();
+}
+
 Substituted NodeImport::substitute(const std::vector<std::string>& names, size_t varied_count,
                                    const std::string& result) {
   return importer_.substitute(names, inputs(), varied_count, result, proto_, name_);

@@ -39,6 +39,13 @@ struct Substituted {
   std::vector<Value*> variables;  ///< what the tensors stand for in it, parallel to them
 };
 
+/// Of an If on data: which one it is among those that the import has met, and the branch that was chosen for it where what
+/// reads its results is converted in each of its branches.
+struct Choice {
+  int64_t number = 0;
+  std::optional<bool> taken;
+};
+
 /// What elements that steer shapes may be where only the running model knows them.
 enum class Elements : uint8_t {
   kSizes,   ///< not negative: others end the run with an error that names the node
@@ -144,6 +151,8 @@ class NodeImport {
   void set_contents(size_t i, Contents contents);
   /// A tensor whose value is known; becomes data when something reads it as such.
   void set_constant(size_t i, ConstantPtr data);
+  /// For an If on data, once.
+  Choice next_choice();
   /// Converts the branch's nodes in place; the node's results are the branch's.
   void inline_branch(const onnx::GraphProto& branch);
   /// Converts a graph that the node has as an attribute, with its inputs standing for `arguments`; its results.

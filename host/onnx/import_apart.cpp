@@ -1,0 +1,199 @@
+// Ifs on data whose branches give tensors of different ranks. A tensor has one rank in the graph, so what
+// reads such a result is converted twice, behind each branch, up to where ranks are the same again:
+//
+//   s = If(c) {scalar} else {vector}         y = if(c) { s = scalar; y = x * s } else { s = vector; y = x * s
+//   } y = Mul(x, s) z = Relu(y)                              z = relu(y)
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+
+#include "host/onnx/branches.h"
+#include "host/onnx/importer.h"
+#include "host/onnx/node_reads.h"
+#include "host/support/error.h"
+
+namespace gantry {
+namespace {
+
+using Names = std::set<std::string>;
+/// What names stand for, as text: alike in both branches where one value can stand for both.
+using Kinds = std::map<std::string, std::string>;
+
+std::string kind_of(const Binding& binding) {
+  const auto tensor = [](const TensorType& type) {
+    return fmt::format("{} of rank {}", name_of(type.dtype), type.rank());
+  };
+  if (binding.sequence) return fmt::format("sequence of {}", binding.sequence->size());
+  if (binding.absent) return "absent";
+  if (binding.value != nullptr) return tensor(binding.value->type);
+  if (binding.constant) return tensor(binding.constant->type);
+  if (binding.contents)
+    return tensor({binding.contents->dtype, binding.contents->scalar ? Shape{} : Shape{1}});
+  return "unknown";
+}
+
+void add_outputs_of(const onnx::NodeProto& node, Names& names) {
+  for (const std::string& output : node.output()) {
+    if (!output.empty()) names.insert(output);
+  }
+}
+
+/// The places of a node and of all that is computed from its results.
+std::set<size_t> dependents(const std::vector<const onnx::NodeProto*>& nodes, size_t at) {
+  std::set<size_t> found{at};
+  Names names;
+  add_outputs_of(*nodes[at], names);
+  for (size_t i = at + 1; i < nodes.size(); ++i) {
+    if (!reads_any(*nodes[i], names)) continue;
+    found.insert(i);
+    add_outputs_of(*nodes[i], names);
+  }
+  return found;
+}
+
+Names differing(const Kinds& a, const Kinds& b) {
+  Names names;
+  for (const auto& [name, kind] : a) {
+    const auto other = b.find(name);
+    if (other != b.end() && other->second != kind) names.insert(name);
+  }
+  return names;
+}
+
+/// The names that those nodes define and others read, of those that are not in `except`.
+std::vector<std::string> outer_names(const std::vector<const onnx::NodeProto*>& nodes,
+                                     const std::set<size_t>& places, const Names& results,
+                                     const Names& except) {
+  Names read = results, defined;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (places.count(i) != 0)
+      add_outputs_of(*nodes[i], defined);
+    else
+      add_reads(*nodes[i], read);
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : defined) {
+    if (read.count(name) != 0 && except.count(name) == 0) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Choice Importer::next_choice() {
+  const int64_t number = choice_count_++;
+  const auto chosen = choices_.find(number);
+  return {number, chosen == choices_.end() ? std::nullopt : std::optional(chosen->second)};
+}
+
+void Importer::convert_list(const NodeList& list) {
+  struct Listed {
+    explicit Listed(Importer& i) : importer(i) { importer.lists_.push_back(&importer.function()); }
+    ~Listed() { importer.lists_.pop_back(); }
+    Importer& importer;
+  } listed(*this);
+  std::set<size_t> converted;
+  for (size_t i = 0; i < list.nodes.size(); ++i) {
+    if (converted.count(i) != 0) continue;
+    const int64_t start = choice_count_;
+    if (i == 0) {
+      for (const auto& [number, taken] : list.choices) choices_[start + number] = taken;
+    }
+    std::optional<BranchesDiffer> differ;
+    try {
+      convert_named(*list.nodes[i]);
+    } catch (const BranchesDiffer& met) {
+      differ = met;
+    }
+    if (differ) converted.merge(convert_apart(list, i, start, *differ));
+  }
+}
+
+void Importer::refuse_branches(const onnx::NodeProto& node, const BranchesDiffer& differ) {
+  unsupported_.add_node(UnsupportedKind::kControlFlow,
+                        "If: branches whose results differ in rank or element type", differ.node);
+  skip_node(node, prefix_ + node_name(node));
+}
+
+std::set<size_t> Importer::convert_apart(const NodeList& list, size_t at, int64_t start,
+                                         const BranchesDiffer& differ) {
+  const onnx::NodeProto& node = *list.nodes[at];
+  const std::string name = prefix_ + node_name(node);
+  --node_names_[name];
+  const std::map<std::string, int> names_before = node_names_;
+  // What is chosen in it: for Ifs of before, and for this one.
+  std::map<int64_t, bool> choices = at == 0 ? list.choices : std::map<int64_t, bool>{};
+  const auto part = [&](const std::set<size_t>& places, const std::vector<std::string>& results, bool taken) {
+    node_names_ = names_before;
+    choices[differ.number - start] = taken;
+    NodeList nodes{{}, {results.begin(), results.end()}, choices};
+    for (const size_t place : places) nodes.nodes.push_back(list.nodes[place]);
+    return nodes;
+  };
+  // Where ranks differ is only known once it is converted. A branch behind which that fails cannot be taken.
+  const std::set<size_t> all = dependents(list.nodes, at);
+  Kinds kinds[2];
+  std::string errors[2];
+  for (const bool taken : {true, false}) {
+    try {
+      import_body_by(name, [&] {
+        convert_list(part(all, outer_names(list.nodes, all, list.results, {}), taken));
+        for (const auto& [defined, binding] : scopes_.back())
+          kinds[taken ? 0 : 1][defined] = kind_of(binding);
+        return std::vector<BodyOutput>{};
+      });
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kUser) throw;
+      errors[taken ? 0 : 1] = error.what();
+    }
+  }
+  if (!errors[0].empty() && !errors[1].empty())
+    user_error("node {}: neither of its branches can be: {}", differ.node, errors[0]);
+  const bool both = errors[0].empty() && errors[1].empty();
+  const Names apart = both ? differing(kinds[0], kinds[1]) : Names{};
+  if (std::ranges::any_of(apart, [&](const std::string& n) { return list.results.count(n) != 0; })) {
+    node_names_ = names_before;
+    if (lists_.size() > 1 && lists_[lists_.size() - 2] == &function()) throw BranchesDiffer(differ);
+    refuse_branches(node, differ);
+    return {at};
+  }
+  std::set<size_t> places{at};
+  for (const size_t place : all) {
+    if (reads_any(*list.nodes[place], apart)) places.insert(place);
+  }
+  const std::vector<std::string> results = outer_names(list.nodes, places, list.results, apart);
+  NodeImport import(*this, node, differ.node);
+  const auto branch = [&](bool taken) {
+    const NodeList nodes = part(places, results, taken);
+    return import_body_by(name, [&] {
+      convert_list(nodes);
+      std::vector<BodyOutput> outputs;
+      for (const std::string& result : results)
+        outputs.push_back(return_binding(lookup(result, name), result, name));
+      return outputs;
+    });
+  };
+  try {
+    std::optional<ImportedBody> bodies[2];
+    for (const bool taken : {true, false}) {
+      if (errors[taken ? 0 : 1].empty()) bodies[taken ? 0 : 1] = branch(taken);
+    }
+    for (const size_t i : {0u, 1u}) {
+      if (bodies[i]) continue;
+      const std::string text = fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}",
+                                           differ.node, i == 0 ? "then_branch" : "else_branch", errors[i]);
+      warn(fmt::format("where {}, the run ends with an error", text));
+      bodies[i] = impossible_branch(import, *bodies[1 - i], text);
+    }
+    std::vector<Binding> bindings = add_branches(import, differ.condition, *bodies[0], *bodies[1]);
+    for (size_t i = 0; i < results.size(); ++i) define(results[i], std::move(bindings[i]), name);
+  } catch (const ReadsUnknown&) {
+    // What is not supported in it is put down.
+  } catch (const Unsupported& error) {
+    add_unsupported(node, name, error);
+  }
+  for (const size_t place : places) skip_node(*list.nodes[place], name);  // what nothing outside reads
+  return places;
+}
+
+}  // namespace gantry
