@@ -86,6 +86,152 @@ Choice Importer::next_choice() {
   return {number, chosen == choices_.end() ? std::nullopt : std::optional(chosen->second)};
 }
 
+void Importer::refuse_branches(const onnx::NodeProto& node, const BranchesDiffer& differ) {
+  unsupported_.add_node(UnsupportedKind::kControlFlow,
+                        "If: branches whose results differ in rank or element type", differ.node);
+  skip_node(node, prefix_ + node_name(node));
+}
+
+bool Importer::has_outer_list() const {
+  return lists_.size() > 1 && lists_[lists_.size() - 2] == lists_.back();
+}
+
+struct Importer::Apart {
+  /// `start`: the number of the first Choice in the node.
+  Apart(Importer& i, const NodeList& all, size_t place, int64_t start, const BranchesDiffer& met)
+      : importer(i),
+        list(all),
+        at(place),
+        differ(met),
+        name(i.prefix_ + node_name(*all.nodes[place])),
+        choice(met.number - start),
+        readers(dependents(all.nodes, place)) {
+    if (at == 0) choices = list.choices;
+    --importer.node_names_[name];
+    names_before = importer.node_names_;
+  }
+
+  /// Converts it, and what reads tensors of it that differ in rank, once for each branch. The places of all
+  /// that this was done with. Where others than the list read such a tensor, throws `differ` for the list
+  /// around this one, or puts it down where there is none.
+  std::set<size_t> convert() {
+    // Where ranks differ is only known once all is converted. A branch behind which that fails cannot be
+    // taken.
+    const Kinds kinds[] = {probe(true), probe(false)};
+    if (!errors[0].empty() && !errors[1].empty())
+      user_error("node {}: neither of its branches can be: {}", differ.node, errors[0]);
+    const bool both = errors[0].empty() && errors[1].empty();
+    const Names apart = both ? differing(kinds[0], kinds[1]) : Names{};
+    if (std::ranges::any_of(apart, [&](const std::string& n) { return list.results.count(n) != 0; }))
+      return give_up();
+    std::set<size_t> places{at};
+    for (const size_t reader : readers) {
+      if (reads_any(*list.nodes[reader], apart)) places.insert(reader);
+    }
+    add(places, outer_names(list.nodes, places, list.results, apart));
+    for (const size_t place : places)
+      importer.skip_node(*list.nodes[place], name);  // what nothing outside reads
+    return places;
+  }
+
+ private:
+  /// Those nodes behind the branch; in both they have the same names.
+  NodeList part(const std::set<size_t>& places, const std::vector<std::string>& results, bool taken) {
+    importer.node_names_ = names_before;
+    choices[choice] = taken;
+    NodeList nodes{{}, {results.begin(), results.end()}, choices};
+    for (const size_t place : places) nodes.nodes.push_back(list.nodes[place]);
+    return nodes;
+  }
+
+  Kinds probe(bool taken) {
+    Kinds kinds;
+    try {
+      importer.import_body_by(name, [&] {
+        importer.convert_list(part(readers, outer_names(list.nodes, readers, list.results, {}), taken));
+        for (const auto& [defined, binding] : importer.scopes_.back()) kinds[defined] = kind_of(binding);
+        return std::vector<BodyOutput>{};
+      });
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kUser) throw;
+      errors[taken ? 0 : 1] = error.what();
+    }
+    return kinds;
+  }
+
+  std::set<size_t> give_up() {
+    importer.node_names_ = names_before;
+    if (importer.has_outer_list()) throw BranchesDiffer(differ);
+    importer.refuse_branches(*list.nodes[at], differ);
+    return {at};
+  }
+
+  ImportedBody branch(const std::set<size_t>& places, const std::vector<std::string>& results, bool taken) {
+    const NodeList nodes = part(places, results, taken);
+    return importer.import_body_by(name, [&] {
+      importer.convert_list(nodes);
+      std::vector<BodyOutput> outputs;
+      for (const std::string& result : results)
+        outputs.push_back(importer.return_binding(importer.lookup(result, name), result, name));
+      return outputs;
+    });
+  }
+
+  /// The node that calls the branches; `results` stand for what it gives.
+  void add(const std::set<size_t>& places, const std::vector<std::string>& results) try {
+    NodeImport import(importer, *list.nodes[at], differ.node);
+    std::optional<ImportedBody> bodies[2];
+    for (const bool taken : {true, false}) {
+      if (errors[taken ? 0 : 1].empty()) bodies[taken ? 0 : 1] = branch(places, results, taken);
+    }
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      if (bodies[i]) continue;
+      const std::string why = fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}",
+                                          differ.node, i == 0 ? "then_branch" : "else_branch", errors[i]);
+      importer.warn(fmt::format("where {}, the run ends with an error", why));
+      bodies[i] = impossible_branch(import, *bodies[1 - i], why);
+    }
+    std::vector<Binding> bindings = add_branches(import, differ.condition, *bodies[0], *bodies[1]);
+    for (size_t i = 0; i < results.size(); ++i) importer.define(results[i], std::move(bindings[i]), name);
+  } catch (const ReadsUnknown&) {
+    // What is not supported in it is put down.
+  } catch (const Unsupported& error) {
+    importer.add_unsupported(*list.nodes[at], name, error);
+  }
+
+  Importer& importer;
+  const NodeList& list;
+  size_t at;
+  const BranchesDiffer& differ;
+  std::string name;
+  int64_t choice;            ///< of the If, by how many were met in the node before
+  std::set<size_t> readers;  ///< the node, and all that is computed from its results
+  std::map<int64_t, bool> choices;
+  std::map<std::string, int> names_before;
+  std::string errors[2];  ///< why a branch cannot be
+};
+
+void Importer::convert_listed(const NodeList& list, size_t at, std::set<size_t>& converted) {
+  if (!converted.insert(at).second) return;
+  const int64_t start = choice_count_;
+  if (at == 0) {
+    for (const auto& [number, taken] : list.choices) choices_[start + number] = taken;
+  }
+  std::optional<BranchesDiffer> differ;
+  try {
+    convert_named(*list.nodes[at]);
+  } catch (const BranchesDiffer& met) {
+    differ = met;
+  }
+  if (!differ) return;
+  // Its readers may read what stands behind it and does not depend on it.
+  const std::set<size_t> readers = dependents(list.nodes, at);
+  for (size_t i = at + 1; i < list.nodes.size(); ++i) {
+    if (readers.count(i) == 0) convert_listed(list, i, converted);
+  }
+  converted.merge(Apart(*this, list, at, start, *differ).convert());
+}
+
 void Importer::convert_list(const NodeList& list) {
   struct Listed {
     explicit Listed(Importer& i) : importer(i) { importer.lists_.push_back(&importer.function()); }
@@ -93,107 +239,7 @@ void Importer::convert_list(const NodeList& list) {
     Importer& importer;
   } listed(*this);
   std::set<size_t> converted;
-  for (size_t i = 0; i < list.nodes.size(); ++i) {
-    if (converted.count(i) != 0) continue;
-    const int64_t start = choice_count_;
-    if (i == 0) {
-      for (const auto& [number, taken] : list.choices) choices_[start + number] = taken;
-    }
-    std::optional<BranchesDiffer> differ;
-    try {
-      convert_named(*list.nodes[i]);
-    } catch (const BranchesDiffer& met) {
-      differ = met;
-    }
-    if (differ) converted.merge(convert_apart(list, i, start, *differ));
-  }
-}
-
-void Importer::refuse_branches(const onnx::NodeProto& node, const BranchesDiffer& differ) {
-  unsupported_.add_node(UnsupportedKind::kControlFlow,
-                        "If: branches whose results differ in rank or element type", differ.node);
-  skip_node(node, prefix_ + node_name(node));
-}
-
-std::set<size_t> Importer::convert_apart(const NodeList& list, size_t at, int64_t start,
-                                         const BranchesDiffer& differ) {
-  const onnx::NodeProto& node = *list.nodes[at];
-  const std::string name = prefix_ + node_name(node);
-  --node_names_[name];
-  const std::map<std::string, int> names_before = node_names_;
-  // What is chosen in it: for Ifs of before, and for this one.
-  std::map<int64_t, bool> choices = at == 0 ? list.choices : std::map<int64_t, bool>{};
-  const auto part = [&](const std::set<size_t>& places, const std::vector<std::string>& results, bool taken) {
-    node_names_ = names_before;
-    choices[differ.number - start] = taken;
-    NodeList nodes{{}, {results.begin(), results.end()}, choices};
-    for (const size_t place : places) nodes.nodes.push_back(list.nodes[place]);
-    return nodes;
-  };
-  // Where ranks differ is only known once it is converted. A branch behind which that fails cannot be taken.
-  const std::set<size_t> all = dependents(list.nodes, at);
-  Kinds kinds[2];
-  std::string errors[2];
-  for (const bool taken : {true, false}) {
-    try {
-      import_body_by(name, [&] {
-        convert_list(part(all, outer_names(list.nodes, all, list.results, {}), taken));
-        for (const auto& [defined, binding] : scopes_.back())
-          kinds[taken ? 0 : 1][defined] = kind_of(binding);
-        return std::vector<BodyOutput>{};
-      });
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kUser) throw;
-      errors[taken ? 0 : 1] = error.what();
-    }
-  }
-  if (!errors[0].empty() && !errors[1].empty())
-    user_error("node {}: neither of its branches can be: {}", differ.node, errors[0]);
-  const bool both = errors[0].empty() && errors[1].empty();
-  const Names apart = both ? differing(kinds[0], kinds[1]) : Names{};
-  if (std::ranges::any_of(apart, [&](const std::string& n) { return list.results.count(n) != 0; })) {
-    node_names_ = names_before;
-    if (lists_.size() > 1 && lists_[lists_.size() - 2] == &function()) throw BranchesDiffer(differ);
-    refuse_branches(node, differ);
-    return {at};
-  }
-  std::set<size_t> places{at};
-  for (const size_t place : all) {
-    if (reads_any(*list.nodes[place], apart)) places.insert(place);
-  }
-  const std::vector<std::string> results = outer_names(list.nodes, places, list.results, apart);
-  NodeImport import(*this, node, differ.node);
-  const auto branch = [&](bool taken) {
-    const NodeList nodes = part(places, results, taken);
-    return import_body_by(name, [&] {
-      convert_list(nodes);
-      std::vector<BodyOutput> outputs;
-      for (const std::string& result : results)
-        outputs.push_back(return_binding(lookup(result, name), result, name));
-      return outputs;
-    });
-  };
-  try {
-    std::optional<ImportedBody> bodies[2];
-    for (const bool taken : {true, false}) {
-      if (errors[taken ? 0 : 1].empty()) bodies[taken ? 0 : 1] = branch(taken);
-    }
-    for (const size_t i : {0u, 1u}) {
-      if (bodies[i]) continue;
-      const std::string text = fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}",
-                                           differ.node, i == 0 ? "then_branch" : "else_branch", errors[i]);
-      warn(fmt::format("where {}, the run ends with an error", text));
-      bodies[i] = impossible_branch(import, *bodies[1 - i], text);
-    }
-    std::vector<Binding> bindings = add_branches(import, differ.condition, *bodies[0], *bodies[1]);
-    for (size_t i = 0; i < results.size(); ++i) define(results[i], std::move(bindings[i]), name);
-  } catch (const ReadsUnknown&) {
-    // What is not supported in it is put down.
-  } catch (const Unsupported& error) {
-    add_unsupported(node, name, error);
-  }
-  for (const size_t place : places) skip_node(*list.nodes[place], name);  // what nothing outside reads
-  return places;
+  for (size_t i = 0; i < list.nodes.size(); ++i) convert_listed(list, i, converted);
 }
 
 }  // namespace gantry

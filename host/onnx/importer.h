@@ -181,10 +181,13 @@ class Importer {
     std::map<int64_t, bool> choices;
   };
   void convert_list(const NodeList& list);
-  /// Converts one of the list's nodes, in which the first Choice has the number `start`, and what reads tensors of it that
-  /// differ in rank, once for each branch of the If. The places of all that this was done with. Where others than the list
-  /// read such a tensor, throws `differ` for the list around this one, or puts it down where there is none.
-  std::set<size_t> convert_apart(const NodeList& list, size_t at, int64_t start, const BranchesDiffer& differ);
+  /// Converts one of the list's nodes unless it is among those in `converted`, to which it is added with those that had to
+  /// be converted along with it.
+  void convert_listed(const NodeList& list, size_t at, std::set<size_t>& converted);
+  /// A node of a list whose results differ in rank behind the branches of an If.
+  struct Apart;
+  /// Whether another list, which is added to the same function, is being converted around this one.
+  bool has_outer_list() const;
   /// A body whose nodes and results `convert` adds.
   ImportedBody import_body_by(const std::string& owner, const std::function<std::vector<BodyOutput>()>& convert);
   /// Puts down that the node's results differ in rank, and goes on without it.
