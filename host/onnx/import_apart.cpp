@@ -19,6 +19,8 @@ using Names = std::set<std::string>;
 /// What names stand for, as text: alike in both branches where one value can stand for both.
 using Kinds = std::map<std::string, std::string>;
 
+const std::string kUnknown = "unknown";
+
 std::string kind_of(const Binding& binding) {
   const auto tensor = [](const TensorType& type) {
     return fmt::format("{} of rank {}", name_of(type.dtype), type.rank());
@@ -29,7 +31,7 @@ std::string kind_of(const Binding& binding) {
   if (binding.constant) return tensor(binding.constant->type);
   if (binding.contents)
     return tensor({binding.contents->dtype, binding.contents->scalar ? Shape{} : Shape{1}});
-  return "unknown";
+  return kUnknown;
 }
 
 void add_outputs_of(const onnx::NodeProto& node, Names& names) {
@@ -38,13 +40,12 @@ void add_outputs_of(const onnx::NodeProto& node, Names& names) {
   }
 }
 
-/// The places of a node and of all that is computed from its results.
-std::set<size_t> dependents(const std::vector<const onnx::NodeProto*>& nodes, size_t at) {
-  std::set<size_t> found{at};
+/// The places of those nodes and of all that is computed from their results.
+std::set<size_t> dependents(const std::vector<const onnx::NodeProto*>& nodes, const std::set<size_t>& roots) {
+  std::set<size_t> found = roots;
   Names names;
-  add_outputs_of(*nodes[at], names);
-  for (size_t i = at + 1; i < nodes.size(); ++i) {
-    if (!reads_any(*nodes[i], names)) continue;
+  for (size_t i = *roots.begin(); i < nodes.size(); ++i) {
+    if (roots.count(i) == 0 && !reads_any(*nodes[i], names)) continue;
     found.insert(i);
     add_outputs_of(*nodes[i], names);
   }
@@ -97,17 +98,20 @@ bool Importer::has_outer_list() const {
 }
 
 struct Importer::Apart {
-  /// `start`: the number of the first Choice in the node.
-  Apart(Importer& i, const NodeList& all, size_t place, int64_t start, const BranchesDiffer& met)
+  /// `all_roots`: the node, and others behind it whose results differ in rank as well; `start`: the number of
+  /// the first Choice in the node.
+  Apart(Importer& i, const NodeList& all, const std::set<size_t>& all_roots, int64_t start,
+        const BranchesDiffer& met)
       : importer(i),
         list(all),
-        at(place),
+        at(*all_roots.begin()),
+        roots(all_roots),
         differ(met),
-        name(i.prefix_ + node_name(*all.nodes[place])),
+        name(i.prefix_ + node_name(*all.nodes[at])),
         choice(met.number - start),
-        readers(dependents(all.nodes, place)) {
+        readers(dependents(all.nodes, roots)) {
     if (at == 0) choices = list.choices;
-    --importer.node_names_[name];
+    for (const size_t root : roots) --importer.node_names_[importer.prefix_ + node_name(*list.nodes[root])];
     names_before = importer.node_names_;
   }
 
@@ -120,13 +124,22 @@ struct Importer::Apart {
     const Kinds kinds[] = {probe(true), probe(false)};
     if (!errors[0].empty() && !errors[1].empty())
       user_error("node {}: neither of its branches can be: {}", differ.node, errors[0]);
+    const Kinds& possible = kinds[errors[0].empty() ? 0 : 1];
     const bool both = errors[0].empty() && errors[1].empty();
-    const Names apart = both ? differing(kinds[0], kinds[1]) : Names{};
+    Names apart = both ? differing(kinds[0], kinds[1]) : Names{}, inside = apart;
+    for (const size_t root : roots) {
+      if (root == at) continue;
+      add_outputs_of(*list.nodes[root], inside);
+      for (const std::string& output : list.nodes[root]->output()) {
+        const auto kind = possible.find(output);
+        if (kind != possible.end() && kind->second == kUnknown) apart.insert(output);
+      }
+    }
     if (std::ranges::any_of(apart, [&](const std::string& n) { return list.results.count(n) != 0; }))
       return give_up();
-    std::set<size_t> places{at};
+    std::set<size_t> places = roots;
     for (const size_t reader : readers) {
-      if (reads_any(*list.nodes[reader], apart)) places.insert(reader);
+      if (reads_any(*list.nodes[reader], inside)) places.insert(reader);
     }
     add(places, outer_names(list.nodes, places, list.results, apart));
     for (const size_t place : places)
@@ -162,8 +175,8 @@ struct Importer::Apart {
   std::set<size_t> give_up() {
     importer.node_names_ = names_before;
     if (importer.has_outer_list()) throw BranchesDiffer(differ);
-    importer.refuse_branches(*list.nodes[at], differ);
-    return {at};
+    for (const size_t root : roots) importer.refuse_branches(*list.nodes[root], differ);
+    return roots;
   }
 
   ImportedBody branch(const std::set<size_t>& places, const std::vector<std::string>& results, bool taken) {
@@ -202,34 +215,26 @@ struct Importer::Apart {
   Importer& importer;
   const NodeList& list;
   size_t at;
+  std::set<size_t> roots;
   const BranchesDiffer& differ;
   std::string name;
   int64_t choice;            ///< of the If, by how many were met in the node before
-  std::set<size_t> readers;  ///< the node, and all that is computed from its results
+  std::set<size_t> readers;  ///< the roots, and all that is computed from their results
   std::map<int64_t, bool> choices;
   std::map<std::string, int> names_before;
   std::string errors[2];  ///< why a branch cannot be
 };
 
-void Importer::convert_listed(const NodeList& list, size_t at, std::set<size_t>& converted) {
-  if (!converted.insert(at).second) return;
-  const int64_t start = choice_count_;
+std::optional<BranchesDiffer> Importer::convert_listed(const NodeList& list, size_t at) {
   if (at == 0) {
-    for (const auto& [number, taken] : list.choices) choices_[start + number] = taken;
+    for (const auto& [number, taken] : list.choices) choices_[choice_count_ + number] = taken;
   }
-  std::optional<BranchesDiffer> differ;
   try {
     convert_named(*list.nodes[at]);
-  } catch (const BranchesDiffer& met) {
-    differ = met;
+  } catch (const BranchesDiffer& differ) {
+    return differ;
   }
-  if (!differ) return;
-  // Its readers may read what stands behind it and does not depend on it.
-  const std::set<size_t> readers = dependents(list.nodes, at);
-  for (size_t i = at + 1; i < list.nodes.size(); ++i) {
-    if (readers.count(i) == 0) convert_listed(list, i, converted);
-  }
-  converted.merge(Apart(*this, list, at, start, *differ).convert());
+  return std::nullopt;
 }
 
 void Importer::convert_list(const NodeList& list) {
@@ -239,7 +244,24 @@ void Importer::convert_list(const NodeList& list) {
     Importer& importer;
   } listed(*this);
   std::set<size_t> converted;
-  for (size_t i = 0; i < list.nodes.size(); ++i) convert_listed(list, i, converted);
+  for (size_t at = 0; at < list.nodes.size(); ++at) {
+    if (!converted.insert(at).second) continue;
+    const int64_t start = choice_count_;
+    const std::optional<BranchesDiffer> differ = convert_listed(list, at);
+    if (!differ) continue;
+    // Its readers may read what stands behind it and does not depend on it.
+    std::set<size_t> roots{at}, readers = dependents(list.nodes, roots);
+    for (size_t i = at + 1; i < list.nodes.size(); ++i) {
+      if (readers.count(i) != 0 || converted.count(i) != 0) continue;
+      if (!convert_listed(list, i)) {
+        converted.insert(i);
+      } else {  // in the branches of this one
+        roots.insert(i);
+        readers = dependents(list.nodes, roots);
+      }
+    }
+    converted.merge(Apart(*this, list, roots, start, *differ).convert());
+  }
 }
 
 }  // namespace gantry

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "host/onnx/importer.h"
+#include "host/onnx/node_import.h"
 #include "host/onnx/node_reads.h"
 #include "host/ops/builder.h"
 #include "host/ops/movement.h"

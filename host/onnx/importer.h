@@ -181,9 +181,8 @@ class Importer {
     std::map<int64_t, bool> choices;
   };
   void convert_list(const NodeList& list);
-  /// Converts one of the list's nodes unless it is among those in `converted`, to which it is added with those that had to
-  /// be converted along with it.
-  void convert_listed(const NodeList& list, size_t at, std::set<size_t>& converted);
+  /// Converts one of the list's nodes; what its converter threw where results of it differ in rank.
+  std::optional<BranchesDiffer> convert_listed(const NodeList& list, size_t at);
   /// A node of a list whose results differ in rank behind the branches of an If.
   struct Apart;
   /// Whether another list, which is added to the same function, is being converted around this one.
