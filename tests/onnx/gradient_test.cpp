@@ -78,6 +78,19 @@ TEST(Gradient, OfConstantsIsNotLostInWhatIsComputedOfThemBeforehand) {
   EXPECT_EQ(d[1], d[0]);
 }
 
+TEST(Gradient, DrawsTheNumbersOfWhatItDifferentiates) {
+  const std::string nodes =
+      doubles("w", {}, {3}) + "initializer { name: 'ratio' data_type: 1 float_data: 0.5 } " +
+      "initializer { name: 'train' data_type: 9 int32_data: 1 } " + node("Mul", "w x", "p") +
+      node("Dropout", "p ratio train", "y") + gradient("w", "y", "w", "d") + node("ReduceSum", "y", "total");
+  const Inputs64 ones{{"x", {{64}, Values(64, 1)}}};
+  const auto y = run(nodes, ones, "y d total");
+  // Of those that stay each counts twice.
+  EXPECT_EQ(std::ranges::count(y[0], 0) + std::ranges::count(y[0], 6), 64);
+  EXPECT_GT(std::ranges::count(y[0], 0), 0);
+  EXPECT_EQ(y[1][0] * 3, y[2][0]);
+}
+
 TEST(Gradient, ConstantsThatSteerShapesStayKnown) {
   const std::string nodes = integers("s", {3, 1}) + node("Mul", "x x", "q") + node("Reshape", "q s", "y");
   EXPECT_EQ(run(nodes + gradient("x", "y", "x s", "d", "s"), kX, "d")[0], (Values{2, 4, -6}));
