@@ -83,7 +83,7 @@ std::vector<Value*> adjoints_of(NodeImport& n, const Term& y, const Term& seed, 
 Term summed_to(const Term& x, const Shape& shape);
 /// That value of every element of x's type.
 Term constant_like(const Term& x, double value);
-/// A matrix product over the last two axes, each operand transposed before where asked.
+/// A product of matrices, the last two axes of operands of rank 2 or more, each transposed before where asked.
 Term product(const Term& a, const Term& b, bool transpose_a, bool transpose_b);
 /// The transpose of gather along `axis`: zeros of that extent to which element i of x along the axis is added
 /// at positions[i] (a vector of i64); negative ones count from the end.

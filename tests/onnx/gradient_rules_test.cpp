@@ -111,6 +111,10 @@ TEST(GradientOf, MatrixProducts) {
         integer("transA", transposed) + integer("transB", transposed) + real("alpha", 0.5);
     expect_gradients(node("Gemm", "a b c", "t", rest), {{"a", any(a)}, {"b", any(b, 2)}, {"c", any({4}, 3)}});
   }
+  // Constant matrices are products of another kind.
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3}, {2, 3}, {2, 2, 3}})
+    expect_gradients(doubles("w", {3, 2}, {1, 2, -3, 4, 0.5, -1}) + node("MatMul", "x w", "t"),
+                     {{"x", any(shape)}});
   expect_gradients(node("Einsum", "a b", "t", text("equation", "bij,bkj->bik")),
                    {{"a", any({2, 2, 3})}, {"b", any({2, 3, 3}, 2)}});
 }
