@@ -8,7 +8,6 @@
 #include "host/onnx/import.h"
 #include "tests/cases/local_model.h"
 #include "tests/end_to_end/networks.h"
-#include "tests/support/compiled_model.h"
 #include "tests/support/interpreted.h"
 
 namespace gantry::end_to_end {
