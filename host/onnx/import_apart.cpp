@@ -119,6 +119,13 @@ struct Importer::Apart {
   /// that this was done with. Where others than the list read such a tensor, throws `differ` for the list
   /// around this one, or puts it down where there is none.
   std::set<size_t> convert() {
+    constexpr int kDeepest = 5;  // each is converted four times as often as the one around it
+    if (importer.aparts_ == kDeepest) return refuse();
+    struct Inside {
+      explicit Inside(int& count) : count(count) { ++count; }
+      ~Inside() { --count; }
+      int& count;
+    } inside_this(importer.aparts_);
     // Where ranks differ is only known once all is converted. A branch behind which that fails cannot be
     // taken.
     const Kinds kinds[] = {probe(true), probe(false)};
@@ -175,6 +182,9 @@ struct Importer::Apart {
   std::set<size_t> give_up() {
     importer.node_names_ = names_before;
     if (importer.has_outer_list()) throw BranchesDiffer(differ);
+    return refuse();
+  }
+  std::set<size_t> refuse() {
     for (const size_t root : roots) importer.refuse_branches(*list.nodes[root], differ);
     return roots;
   }

@@ -288,6 +288,7 @@ class Importer {
   std::vector<const Function*> lists_;  ///< that the lists being converted are added to; the innermost last
   std::map<int64_t, bool> choices_;     ///< for Ifs on data, by their numbers
   int64_t choice_count_ = 0;            ///< Ifs on data that were met
+  int aparts_ = 0;  ///< nodes that are converted behind each branch, one inside of the other
   int depth_ = 0;
   int body_count_ = 0;
   int64_t constant_budget_;
