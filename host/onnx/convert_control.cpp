@@ -1,16 +1,11 @@
 // Constants, identities, and branches whose condition is known.
 #include <onnx/onnx_pb.h>
 
-#include <algorithm>
-#include <set>
-
 #include "host/graph/strings.h"
+#include "host/onnx/branches.h"
 #include "host/onnx/carried.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/importer.h"
-#include "host/ops/bind_dims.h"
-#include "host/ops/control.h"
-#include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 
 namespace gantry {
@@ -57,47 +52,6 @@ void convert_identity(NodeImport& n) {
   n.set(0, n.add(op::identity, {n.input(0)}));
 }
 
-/// The symbols that a body binds itself: nobody outside knows them.
-std::set<std::string> symbols_bound_in(const Function& body) {
-  std::set<std::string> bound;
-  for (const Node* node : body.nodes()) {
-    for (std::string& name : bound_symbols(*node)) bound.insert(std::move(name));
-  }
-  return bound;
-}
-
-bool is_seen_outside(const Dim& dim, const std::set<std::string>& inside) {
-  return dim.is_constant() ||
-         std::ranges::none_of(dim.symbols(), [&](const std::string& name) { return inside.count(name) != 0; });
-}
-
-/// Types of the results; dimensions that the branches do not have in common become symbols.
-std::vector<TensorType> common_types(NodeImport& n, const Function& a, const Function& b, IfAttrs& attrs) {
-  std::set<std::string> inside = symbols_bound_in(a);
-  inside.merge(symbols_bound_in(b));
-  std::vector<TensorType> types;
-  for (size_t i = 0; i < a.outputs.size(); ++i) {
-    const TensorType &x = a.outputs[i]->type, &y = b.outputs[i]->type;
-    if (x.dtype != y.dtype || x.rank() != y.rank())
-      n.unsupported(UnsupportedKind::kControlFlow, "branches whose results differ in rank or element type");
-    TensorType& type = types.emplace_back(TensorType{x.dtype, {}});
-    for (size_t d = 0; d < x.shape.size(); ++d) {
-      const bool common = x.shape[d] == y.shape[d] && is_seen_outside(x.shape[d], inside);
-      type.shape.push_back(common ? x.shape[d] : n.new_symbol(fmt::format("{}_{}_d{}", n.name(), i, d)));
-      attrs.dims.push_back(type.shape.back());
-      if (!common) attrs.symbols.push_back(type.shape.back());
-    }
-  }
-  return types;
-}
-
-/// A branch, or why there can be none for the shapes that it is given.
-struct Branch {
-  std::optional<ImportedBody> body;
-  std::vector<Carried> results;  ///< as which they are outputs
-  std::string error;
-};
-
 /// `wanted`: as what to carry its results; null: as what they are.
 Branch import_branch(NodeImport& n, const char* name, const std::vector<Carried>* wanted) {
   Branch branch;
@@ -121,25 +75,6 @@ Branch import_branch(NodeImport& n, const char* name, const std::vector<Carried>
     branch.error = error.what();
   }
   return branch;
-}
-
-/// In place of a branch that cannot be for the shapes that it is given: models for inputs of several sizes have one for each.
-/// A run that takes it ends with the error. Results like those of the other branch.
-Branch impossible_branch(NodeImport& n, const Branch& other, const std::string& why) {
-  const std::set<std::string> inside = symbols_bound_in(*other.body->function);
-  const onnx::GraphProto empty;
-  const auto start = [&](Function& function) {
-    for (const Value* result : other.body->function->outputs) {
-      Shape shape = result->type.shape;
-      for (Dim& dim : shape) dim = is_seen_outside(dim, inside) ? dim : Dim(0);
-      Value* zeros = n.broadcast(n.scalar(result->type.dtype, 0), std::move(shape));
-      function.outputs.push_back(n.add(op::copy, {zeros}));
-    }
-    function.constraints.push_back({0, 1, why});
-    return BodyStart{};
-  };
-  const auto give_nothing = [](const std::vector<Binding>&) { return std::vector<Value*>(); };
-  return {n.import_body(empty, start, give_nothing), other.results, ""};
 }
 
 /// Both branches; one of them may be impossible.
@@ -181,12 +116,6 @@ std::pair<Branch, Branch> import_alike_branches(NodeImport& n) {
   return import_branches(n, &both);
 }
 
-bool have_equal_ranks(const Function& a, const Function& b) {
-  return std::ranges::equal(a.outputs, b.outputs, [](const Value* x, const Value* y) {
-    return x->type.dtype != y->type.dtype || x->type.rank() == y->type.rank();
-  });
-}
-
 /// Whether all results that the model declares have the ranks of the branch's.
 bool fits_declared_ranks(const NodeImport& n, const Function& branch) {
   if (branch.outputs.size() != n.output_count()) return false;
@@ -212,21 +141,18 @@ void take_one_branch(NodeImport& n, const Function& then_branch, const Function&
 
 /// Both branches are functions of the program, which calls one of them. `known`: the condition, where it follows from sizes.
 void convert_if_on_data(NodeImport& n, const std::optional<Dim>& known) {
+  Value* condition = n.input(0);
+  const Choice choice = n.next_choice();
+  if (choice.taken) return n.inline_branch(n.graph(*choice.taken ? "then_branch" : "else_branch"));
   const auto [then_branch, else_branch] = import_alike_branches(n);
   const ImportedBody &then_body = *then_branch.body, &else_body = *else_branch.body;
-  if (known && !have_equal_ranks(*then_body.function, *else_body.function)) {
+  if (ranks_differ(then_body, else_body)) {
     n.drop_body(else_body);
     n.drop_body(then_body);
+    if (!known) throw BranchesDiffer{n.name(), condition, &n.function(), choice.number};
     return take_one_branch(n, *then_body.function, *else_body.function, *known);
   }
-  auto attrs = std::make_shared<IfAttrs>();
-  const std::vector<TensorType> types = common_types(n, *then_body.function, *else_body.function, *attrs);
-  attrs->then_inputs = static_cast<int64_t>(then_body.captured.size());
-  std::vector<Value*> inputs{n.input(0)};
-  inputs.insert(inputs.end(), then_body.captured.begin(), then_body.captured.end());
-  inputs.insert(inputs.end(), else_body.captured.begin(), else_body.captured.end());
-  const Node* node = n.add_control(op::if_else, attrs, std::move(inputs), types, {then_body, else_body});
-  std::vector<Binding> results = carried_back(then_branch.results, node->results);
+  std::vector<Binding> results = add_branches(n, condition, then_branch, else_branch);
   for (size_t i = 0; i < n.output_count(); ++i) n.set_binding(i, std::move(results[i]));
 }
 

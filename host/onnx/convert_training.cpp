@@ -80,10 +80,9 @@ void convert_momentum(NodeImport& n) {
 }  // namespace
 
 void add_training_converters(ConverterTable& table) {
-  constexpr std::string_view kDomain = "ai.onnx.preview.training";
-  table.push_back({"Adagrad", 1, convert_adagrad, kDomain});
-  table.push_back({"Adam", 1, convert_adam, kDomain});
-  table.push_back({"Momentum", 1, convert_momentum, kDomain});
+  table.push_back({"Adagrad", 1, convert_adagrad, kTraining});
+  table.push_back({"Adam", 1, convert_adam, kTraining});
+  table.push_back({"Momentum", 1, convert_momentum, kTraining});
 }
 
 }  // namespace gantry

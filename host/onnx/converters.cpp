@@ -44,6 +44,7 @@ ConverterTable make_table() {
   add_loop_converters(table);
   add_sequence_converters(table);
   add_training_converters(table);
+  add_gradient_converters(table);
   add_window_converters(table);
   add_random_converters(table);
   add_text_converters(table);

@@ -20,6 +20,8 @@ struct Converter {
 using ConverterTable = std::vector<Converter>;
 /// The domain of ONNX Runtime's own ops.
 inline constexpr std::string_view kMicrosoft = "com.microsoft";
+/// The domain of ONNX's training ops.
+inline constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 void add_elementwise_converters(ConverterTable& table);
 void add_activation_converters(ConverterTable& table);
@@ -53,6 +55,7 @@ void add_scan_converters(ConverterTable& table);
 void add_loop_converters(ConverterTable& table);
 void add_sequence_converters(ConverterTable& table);
 void add_training_converters(ConverterTable& table);
+void add_gradient_converters(ConverterTable& table);
 void add_window_converters(ConverterTable& table);
 void add_random_converters(ConverterTable& table);
 void add_text_converters(ConverterTable& table);

@@ -373,16 +373,28 @@ void Importer::add_output(Value* value, const std::string& name) {
 // --- nodes
 
 void Importer::convert_nodes(const onnx::GraphProto& graph) {
-  for (const onnx::NodeProto& node : graph.node()) {
-    std::string name = prefix_ + node_name(node);
-    int count = ++node_names_[name];
-    if (count > 1) name += fmt::format("#{}", count);
-    if (options_.on_node) {
-      const std::string domain = is_default_domain(node.domain()) ? "" : node.domain() + "::";
-      options_.on_node(name, domain + node.op_type());
+  struct Opened {
+    Opened(Importer& i, const onnx::GraphProto& graph) : importer(i) {
+      importer.graphs_.push_back({&graph, importer.open_.size() - 1});
     }
-    convert_node(node, name);
+    ~Opened() { importer.graphs_.pop_back(); }
+    Importer& importer;
+  } opened(*this, graph);
+  NodeList list;
+  for (const onnx::NodeProto& node : graph.node()) list.nodes.push_back(&node);
+  for (const onnx::ValueInfoProto& output : graph.output()) list.results.insert(output.name());
+  convert_list(list);
+}
+
+void Importer::convert_named(const onnx::NodeProto& node) {
+  std::string name = prefix_ + node_name(node);
+  int count = ++node_names_[name];
+  if (count > 1) name += fmt::format("#{}", count);
+  if (options_.on_node) {
+    const std::string domain = is_default_domain(node.domain()) ? "" : node.domain() + "::";
+    options_.on_node(name, domain + node.op_type());
   }
+  convert_node(node, name);
 }
 
 void Importer::convert_node(const onnx::NodeProto& node, const std::string& name) {

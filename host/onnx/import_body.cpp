@@ -78,6 +78,22 @@ Value* Importer::captured(Value* value, size_t scope) {
 
 ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start,
                                    const GiveResults& give) {
+  return import_body_by(owner, [&] {
+    BodyStart begun;
+    if (start) begun = start(function());
+    define_arguments(graph, std::move(begun.arguments), owner);
+    declared_ranks_.add(graph);
+    add_initializers(graph);
+    convert_nodes(graph);
+    if (begun.first_output != nullptr)
+      function().outputs.push_back(Builder(function(), {owner})(op::copy, {begun.first_output}));
+    std::vector<Binding> results;
+    for (const onnx::ValueInfoProto& output : graph.output()) results.push_back(lookup(output.name(), owner));
+    for (Value* result : give(std::move(results))) return_value(result, owner);
+  });
+}
+
+ImportedBody Importer::import_body_by(const std::string& owner, const std::function<void()>& convert) {
   constexpr int kDeepest = 64;
   if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
   struct Inside {
@@ -101,16 +117,7 @@ ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::str
       made_bodies_.emplace_back(std::make_unique<Function>(fmt::format("body_{}", ++body_count_))).get();
   Inside inside(*this, body);
   const std::map<std::string, int> names_before = node_names_;
-  BodyStart begun;
-  if (start) begun = start(*body);
-  define_arguments(graph, std::move(begun.arguments), owner);
-  declared_ranks_.add(graph);
-  add_initializers(graph);
-  convert_nodes(graph);
-  if (begun.first_output != nullptr) body->outputs.push_back(Builder(*body, {owner})(op::copy, {begun.first_output}));
-  std::vector<Binding> results;
-  for (const onnx::ValueInfoProto& output : graph.output()) results.push_back(lookup(output.name(), owner));
-  for (Value* result : give(std::move(results))) return_value(result, owner);
+  convert();
   body->drop_unused_constants();
   return {body, open_.back().captured, names_before, std::move(inside.warnings)};
 }

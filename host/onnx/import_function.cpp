@@ -69,6 +69,7 @@ void resolve(onnx::GraphProto& graph, const Attributes& given, const std::set<st
 onnx::GraphProto body_of(const onnx::FunctionProto& function) {
   onnx::GraphProto body;
   *body.mutable_node() = function.node();
+  for (const std::string& output : function.output()) body.add_output()->set_name(output);
   return body;
 }
 
@@ -79,6 +80,7 @@ struct Importer::FunctionCall {
   FunctionCall(Importer& i, const onnx::FunctionProto& function)
       : importer(i), opset(i.opset_), opsets(i.opsets_), prefix(i.prefix_) {
     std::swap(importer.scopes_, scopes);
+    std::swap(importer.graphs_, graphs);
     std::swap(importer.open_.back().first_scope, first_scope);
     std::swap(importer.declared_ranks_, declared_ranks);
     ++importer.depth_;
@@ -91,6 +93,7 @@ struct Importer::FunctionCall {
   }
   ~FunctionCall() {
     std::swap(importer.scopes_, scopes);
+    std::swap(importer.graphs_, graphs);
     std::swap(importer.open_.back().first_scope, first_scope);
     std::swap(importer.declared_ranks_, declared_ranks);
     importer.opset_ = opset;
@@ -106,6 +109,7 @@ struct Importer::FunctionCall {
   std::map<std::string, int64_t> opsets;
   std::string prefix;
   std::deque<std::unordered_map<std::string, Binding>> scopes;
+  std::vector<OpenGraph> graphs;
   size_t first_scope = 0;
   DeclaredRanks declared_ranks;  ///< of the caller
 };

@@ -33,7 +33,9 @@ namespace gantry {
 
 class NodeImport;
 struct BodyStart;
+struct Choice;
 struct CustomOp;
+struct Substituted;
 using StartBody = std::function<BodyStart(Function& body)>;
 
 /// A sequence of which only the running model knows how many tensors it holds, and of which shapes.
@@ -88,6 +90,15 @@ using Convert = void (*)(NodeImport&);
 /// Thrown where a node reads an unknown binding; convert_node makes its outputs unknown too.
 struct ReadsUnknown {};
 
+/// Thrown where the branches of an If on data give tensors of different ranks: what reads those is another in each, and is
+/// converted in both (convert_apart).
+struct BranchesDiffer {
+  std::string node;  ///< the If
+  Value* condition = nullptr;
+  const Function* function = nullptr;  ///< of the condition
+  int64_t number = 0;                  ///< of the Choice
+};
+
 bool is_default_domain(const std::string& domain);
 /// Its name as converters and functions have it: empty for ai.onnx.
 std::string domain_name(const std::string& domain);
@@ -137,6 +148,11 @@ class Importer {
   void drop_body(const ImportedBody& body);
   /// Hands a body over. Those that nobody takes live as long as the importer: it remembers their values.
   std::unique_ptr<Function> take_body(const Function* body);
+  Choice next_choice();
+  /// As NodeImport::substitute, for the node `reader` called `name`, whose inputs have these values.
+  Substituted substitute(const std::vector<std::string>& names, const std::vector<Value*>& values,
+                         size_t varied_count, const std::string& result, const onnx::NodeProto& reader,
+                         const std::string& name);
   /// Converts the nodes of a branch for what it has that is not supported; other errors and the results are
   /// dropped.
   void probe_graph(const onnx::GraphProto& graph, const std::string& owner);
@@ -157,6 +173,49 @@ class Importer {
     std::vector<Value*> captured;
     std::map<const Value*, Value*> parameters;  ///< of captured values
   };
+  /// A graph whose nodes are being converted.
+  struct OpenGraph {
+    const onnx::GraphProto* graph = nullptr;
+    size_t function = 0;  ///< that they are added to: a place in open_
+  };
+  /// A node of an open graph.
+  struct PlacedNode {
+    const onnx::NodeProto* node = nullptr;
+    bool is_outside = false;  ///< of the innermost function
+  };
+  /// The nodes of open graphs by which a tensor is computed from those named, in order.
+  std::vector<PlacedNode> nodes_between(const std::vector<std::string>& names, const std::string& result) const;
+  /// The value that the name has in the innermost function; null where it has none.
+  Value* value_here(const std::string& name) const;
+  /// Whether another name of the innermost function has the value too.
+  bool is_shared(const Value* value, const std::string& name) const;
+  /// What the name stands for where it has this value: a value that no other name has, and no constant unless nothing is
+  /// differentiated by it.
+  Value* variable(const std::string& name, Value* value, bool is_fixed, const std::string& reader);
+  /// Nodes that are converted one after another.
+  struct NodeList {
+    std::vector<const onnx::NodeProto*> nodes;
+    std::set<std::string> results;  ///< names that others read, who are not in the list
+    /// Branches chosen for Ifs that are met while the first node is converted, by how many were met there before.
+    std::map<int64_t, bool> choices;
+  };
+  void convert_list(const NodeList& list);
+  /// Converts one of the list's nodes; what its converter threw where results of it differ in rank.
+  std::optional<BranchesDiffer> convert_listed(const NodeList& list, size_t at);
+  /// A node of a list whose results differ in rank behind the branches of an If.
+  struct Apart;
+  /// Whether another list, which is added to the same function, is being converted around this one.
+  bool has_outer_list() const;
+  /// A body whose nodes and results `convert` adds.
+  ImportedBody import_body_by(const std::string& owner, const std::function<void()>& convert);
+  /// Puts down that the node's results differ in rank, and goes on without it.
+  void refuse_branches(const onnx::NodeProto& node, const BranchesDiffer& differ);
+  /// Counts the node and tells who wants to hear of it.
+  void convert_named(const onnx::NodeProto& node);
+  /// The binding of a name, inner scopes first, of whatever function; null if there is none.
+  const Binding* find(const std::string& name) const;
+  /// Converts a node once more, but for the outputs that are in the innermost scope already.
+  void convert_again(const onnx::NodeProto& node);
   /// The binding, of a scope around the innermost function, as that sees it.
   Binding& capture(const Binding& outer, size_t scope, const std::string& name);
   /// The same of a binding without a name, and of a value; null stays null.
@@ -238,6 +297,7 @@ class Importer {
   std::string prefix_;                     ///< of nodes' names in a function: those of the nodes that called it
   std::deque<std::unordered_map<std::string, Binding>> scopes_;
   std::vector<OpenFunction> open_;  ///< the innermost last
+  std::vector<OpenGraph> graphs_;   ///< of the model, or the function that is being converted; the innermost last
   std::vector<std::unique_ptr<Function>> made_bodies_;  ///< that no node has taken
   std::map<std::string, std::string> symbols_;    ///< dim_param -> symbol
   std::set<std::string> taken_symbols_;           ///< all symbols of inputs
@@ -249,6 +309,10 @@ class Importer {
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
   bool met_unsupported_op_ = false;                        ///< they are listed when all are known
   std::vector<std::string>* held_warnings_ = nullptr;      ///< of the body that is read
+  std::vector<const Function*> lists_;  ///< that the lists being converted are added to; the innermost last
+  std::map<int64_t, bool> choices_;     ///< for Ifs on data, by their numbers
+  int64_t choice_count_ = 0;            ///< Ifs on data that were met
+  int aparts_ = 0;  ///< nodes that are converted behind each branch, one inside of the other
   int depth_ = 0;
   int body_count_ = 0;
   int64_t constant_budget_;

@@ -408,6 +408,15 @@ void NodeImport::drop_body(const ImportedBody& body) {
   importer_.drop_body(body);
 }
 
+Choice NodeImport::next_choice() {
+  return importer_.next_choice();
+}
+
+Substituted NodeImport::substitute(const std::vector<std::string>& names, size_t varied_count,
+                                   const std::string& result) {
+  return importer_.substitute(names, inputs(), varied_count, result, proto_, name_);
+}
+
 Node* NodeImport::add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
                               std::vector<TensorType> types, const std::vector<ImportedBody>& bodies) {
   Node* node = importer_.function().add_node(&op_set().get(op), std::move(attrs), std::move(inputs), std::move(types),

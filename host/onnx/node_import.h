@@ -31,6 +31,19 @@ struct LateSequence;
 using StartBody = std::function<BodyStart(Function& body)>;
 using GiveResults = std::function<std::vector<Value*>(std::vector<Binding> results)>;
 
+/// A part of the graph with other values in the place of some of its tensors.
+struct Substituted {
+  Value* result = nullptr;
+  std::vector<Value*> variables;  ///< what the tensors stand for in it, parallel to them
+};
+
+/// Of an If on data: which one it is among those that the import has met, and the branch that was chosen for it where what
+/// reads its results is converted in each of its branches.
+struct Choice {
+  int64_t number = 0;
+  std::optional<bool> taken;
+};
+
 /// What elements that steer shapes may be where only the running model knows them.
 enum class Elements : uint8_t {
   kSizes,   ///< not negative: others end the run with an error that names the node
@@ -138,6 +151,8 @@ class NodeImport {
   void set_contents(size_t i, Contents contents);
   /// A tensor whose value is known; becomes data when something reads it as such.
   void set_constant(size_t i, ConstantPtr data);
+  /// For an If on data, once.
+  Choice next_choice();
   /// Converts the branch's nodes in place; the node's results are the branch's.
   void inline_branch(const onnx::GraphProto& branch);
   /// Converts a graph that the node has as an attribute, with its inputs standing for `arguments`; its results.
@@ -146,6 +161,11 @@ class NodeImport {
   /// add is added to it.
   ImportedBody import_body(const onnx::GraphProto& graph, const StartBody& start, const GiveResults& give);
   void drop_body(const ImportedBody& body);
+  /// The tensor `result` of the graphs around the node as it is computed where the node's inputs stand for the tensors of
+  /// these names, of which the first `varied_count` are differentiated by: they are values of the function that nothing
+  /// else is, and no constants. Nodes that read nothing that is another are not converted again. A user error where
+  /// `result` depends on the node.
+  Substituted substitute(const std::vector<std::string>& names, size_t varied_count, const std::string& result);
   /// A node that holds the bodies; its results are of these types.
   Node* add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
                     std::vector<TensorType> types, const std::vector<ImportedBody>& bodies);

@@ -26,6 +26,17 @@ TEST(ControlFlow, BranchesGiveResultsOfOtherSizes) {
   });
 }
 
+TEST(ControlFlow, BranchesGiveResultsOfOtherRanks) {
+  const std::string bytes =
+      model(sum_is_more("x", "zero", "c") + node("If", "c", "s", branches("", "two", node("Neg", "x", "minus"), "minus")) +
+                node("Mul", "x s", "y") + node("Abs", "y", "z"),
+            "y z");
+  expect_results(bytes, [](const Floats& x) {
+    const Floats y = sum(x) > 0 ? each(x, [](float v) { return 2 * v; }) : each(x, [](float v) { return v * -v; });
+    return std::vector<Floats>{y, each(y, [](float v) { return std::fabs(v); })};
+  });
+}
+
 TEST(ControlFlow, BranchesLieInsideOfEachOtherAndReadWhatIsAroundThem) {
   const std::string inner =
       sum_is_more("x", "ten", "d") +
