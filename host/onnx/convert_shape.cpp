@@ -4,6 +4,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
 #include "host/onnx/dim_bounds.h"
+#include "host/onnx/open_operands.h"
 #include "host/ops/movement.h"
 #include "host/ops/shape_data.h"
 
@@ -162,7 +163,7 @@ void convert_expand(NodeImport& n) {
   auto attrs = std::make_shared<BroadcastToAttrs>();
   Value* x = n.input(0);
   keep_larger(n, x->type.shape, wanted);
-  attrs->shape = broadcast_shapes(x->type.shape, wanted, n.function(), n.name());
+  attrs->shape = expanded_shape(n, x->type.shape, std::move(wanted));
   n.set(0, n.add(op::broadcast_to, {x}, attrs));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "host/onnx/importer.h"
+#include "host/onnx/open_operands.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/tensor/element.h"
@@ -415,8 +416,11 @@ std::vector<Value*> NodeImport::add_any(const OpHandle& op, std::vector<Value*> 
                                         std::shared_ptr<const Attrs> attrs) {
   Function& function = importer_.function();
   std::vector<ConstantPtr> known = importer_.try_evaluate(op, attrs, inputs);
-  if (known.empty())
-    return infer_and_add(function, op_set().get(op), std::move(attrs), std::move(inputs), {name_})->results;
+  if (known.empty()) {
+    const OpDef& declared = op_set().get(op);
+    repeat_open_operands(function, declared, inputs, name_);
+    return infer_and_add(function, declared, std::move(attrs), std::move(inputs), {name_})->results;
+  }
   std::vector<Value*> values;
   for (ConstantPtr& data : known) values.push_back(function.add_constant(name_, std::move(data)));
   return values;
