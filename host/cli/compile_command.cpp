@@ -66,7 +66,7 @@ void report(const Options& options, const std::filesystem::path& path, const Mod
   const auto size = std::filesystem::file_size(path, code);
   std::vector<std::string> names;
   for (const auto& variant : module.manifest.variants) {
-    if (variant->specialized.empty()) names.push_back(variant->target);
+    if (variant->specialized.empty() && variant->equal.empty()) names.push_back(variant->target);
   }
   const uint64_t weights = weights_bytes(module);
   if (options.json) {

@@ -40,10 +40,13 @@ Shape joint_axes(const std::vector<Value*>& inputs, size_t apart) {
 
 }  // namespace
 
-void repeat_open_operands(Function& function, const OpDef& op, std::vector<Value*>& inputs, const std::string& node) {
+void repeat_open_operands(Function& function, const OpDef& op, std::vector<Value*>& inputs,
+                          const std::string& node) {
   if (!broadcasts(op)) return;
   const size_t apart = op.handle == &op::matmul ? 2 : 0;
-  const auto too_small = [&](const Value* input) { return input == nullptr || input->type.shape.size() < apart; };
+  const auto too_small = [&](const Value* input) {
+    return input == nullptr || input->type.shape.size() < apart;
+  };
   if (std::ranges::any_of(inputs, too_small)) return;  // the op says what is wrong
   const Shape joint = joint_axes(inputs, apart);
   for (Value*& input : inputs) {

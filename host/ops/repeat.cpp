@@ -27,8 +27,8 @@ std::string with_reason(const Node& node, const std::string& why) {
   return fmt::format("{} ({})", origin_of(node), why);
 }
 
-/// That the two are equal or one is 1: with l the smaller and h the larger, (l - 1) * (max(h, 1) - max(l, 1)) is 0. Of
-/// one constraint for both, messages say which sizes of each would do.
+/// That the two are equal or one is 1: with l the smaller and h the larger, (l - 1) * (max(h, 1) - max(l, 1))
+/// is 0. Of one constraint for both, messages say which sizes of each would do.
 DimConstraint fit_together(const Dim& a, const Dim& b, const Node& node) {
   const Dim low = min(a, b), high = max(a, b);
   const std::string why = fmt::format("{} and {} must be equal, or one of them 1", a.str(), b.str());
@@ -36,7 +36,9 @@ DimConstraint fit_together(const Dim& a, const Dim& b, const Node& node) {
 }
 
 void add_constraint(Function& function, const DimConstraint& needed) {
-  const auto says_so = [&](const DimConstraint& c) { return c.left == needed.left && c.right == needed.right; };
+  const auto says_so = [&](const DimConstraint& c) {
+    return c.left == needed.left && c.right == needed.right;
+  };
   if (std::ranges::none_of(function.constraints, says_so)) function.constraints.push_back(needed);
 }
 

@@ -1,8 +1,9 @@
-// Operands whose dimensions have different names, compiled once and run where they are equal and where one is 1,
-// against NumPy's rules and against the same graph interpreted.
+// Operands whose dimensions have different names, compiled once and run where they are equal and where one is
+// 1, against NumPy's rules and against the same graph interpreted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <numeric>
 
@@ -72,17 +73,19 @@ TEST_P(OpenBroadcast, OfMatricesIsAsNumPysForAllSizes) {
                                "y");
   testing::LocalModel model(compiled(graph), 2, device());
   const std::pair<Sizes, Sizes> cases[] = {
-      {{5, 40}, {5, 40}}, {{1, 40}, {5, 1}}, {{5, 1}, {1, 40}}, {{5, 40}, {1, 1}}, {{1, 1}, {7, 33}},
-      {{1, 1}, {1, 1}},   {{0, 1}, {1, 7}},  {{1, 3}, {0, 3}},  {{4, 0}, {1, 1}},  {{300, 200}, {300, 200}},
-      {{300, 200}, {1, 200}}, {{300, 1}, {300, 200}}};
+      {{5, 40}, {5, 40}}, {{1, 40}, {5, 1}},        {{5, 1}, {1, 40}},      {{5, 40}, {1, 1}},
+      {{1, 1}, {7, 33}},  {{1, 1}, {1, 1}},         {{0, 1}, {1, 7}},       {{1, 3}, {0, 3}},
+      {{4, 0}, {1, 1}},   {{300, 200}, {300, 200}}, {{300, 200}, {1, 200}}, {{300, 1}, {300, 200}}};
   for (const auto& [first, second] : cases) expect_sum_times_second(model, first, second);
 }
 
 TEST_P(OpenBroadcast, OfSizesThatDoNotFitIsRefused) {
-  const Graph graph = imported(open_input("a", "A 3") + open_input("b", "B 3") + node("Add", "a b", "y"), "y");
+  const Graph graph =
+      imported(open_input("a", "A 3") + open_input("b", "B 3") + node("Add", "a b", "y"), "y");
   testing::LocalModel model(compiled(graph), 2, device());
   try {
-    model.run({testing::random_tensor(DType::kF32, {2, 3}, 1), testing::random_tensor(DType::kF32, {5, 3}, 1)});
+    model.run(
+        {testing::random_tensor(DType::kF32, {2, 3}, 1), testing::random_tensor(DType::kF32, {5, 3}, 1)});
     FAIL() << "2 rows and 5 were added";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("is 2, must be 1 or 5"));
@@ -91,9 +94,9 @@ TEST_P(OpenBroadcast, OfSizesThatDoNotFitIsRefused) {
 }
 
 TEST_P(OpenBroadcast, ExpandsToAShapeThatIsData) {
-  const Graph graph = imported(open_input("x", "H W") + open_input("s", "2", 7) + node("Expand", "x s", "e") +
-                                   node("Neg", "e", "y"),
-                               "y");
+  const Graph graph = imported(
+      open_input("x", "H W") + open_input("s", "2", 7) + node("Expand", "x s", "e") + node("Neg", "e", "y"),
+      "y");
   testing::LocalModel model(compiled(graph), 2, device());
   struct Case {
     Sizes own, asked, result;
@@ -101,8 +104,9 @@ TEST_P(OpenBroadcast, ExpandsToAShapeThatIsData) {
   const auto run = [&](const ConstantPtr& x, const Sizes& asked) {
     return model.run({x, make_constant({DType::kI64, {2}}, asked.data())}).at(0);
   };
-  for (const Case& c : {Case{{2, 3}, {2, 3}, {2, 3}}, Case{{1, 30}, {4, 1}, {4, 30}}, Case{{2, 1}, {1, 50}, {2, 50}},
-                        Case{{0, 1}, {1, 2}, {0, 2}}, Case{{1, 1}, {0, 3}, {0, 3}}}) {
+  for (const Case& c :
+       {Case{{2, 3}, {2, 3}, {2, 3}}, Case{{1, 30}, {4, 1}, {4, 30}}, Case{{2, 1}, {1, 50}, {2, 50}},
+        Case{{0, 1}, {1, 2}, {0, 2}}, Case{{1, 1}, {0, 3}, {0, 3}}}) {
     SCOPED_TRACE(::testing::PrintToString(c.own) + ::testing::PrintToString(c.asked));
     const ConstantPtr x = testing::random_tensor(DType::kF32, c.own, 3), y = run(x, c.asked);
     ASSERT_EQ(*constant_shape(y->type.shape), c.result);
@@ -123,8 +127,8 @@ TEST_P(OpenBroadcast, ExpandsToAShapeThatIsData) {
 TEST_P(OpenBroadcast, OfAMaskLeavesAttentionRight) {
   const Graph graph =
       imported(open_input("q", "B 2 L 16") + open_input("k", "B 2 16 S") + open_input("v", "B 2 S 16") +
-                   open_input("mask", "masks 1 1 masked") + node("MatMul", "q k", "p") + node("Add", "p mask", "m") +
-                   node("Softmax", "m", "w") + node("MatMul", "w v", "y"),
+                   open_input("mask", "masks 1 1 masked") + node("MatMul", "q k", "p") +
+                   node("Add", "p mask", "m") + node("Softmax", "m", "w") + node("MatMul", "w v", "y"),
                "y");
   testing::LocalModel model(compiled(graph), 2, device());
   const std::pair<int64_t, int64_t> masks[] = {{3, 24}, {1, 24}, {3, 1}, {1, 1}};
@@ -137,6 +141,61 @@ TEST_P(OpenBroadcast, OfAMaskLeavesAttentionRight) {
     const ConstantPtr expected = testing::interpret_function(graph.main, inputs).at(0);
     EXPECT_LE(testing::relative_error(*model.run(inputs).at(0), *expected), 1e-4);
   }
+}
+
+ModuleFile module_of(const Graph& graph, Optimize optimize = Optimize::kSpeed) {
+  CompileOptions options;
+  options.targets = {find_target("native")};
+  options.optimize = optimize;
+  return compile_graph(graph, options);
+}
+
+size_t kernels_of(const ModuleFile& module, size_t variant) {
+  return module.manifest.variants.at(variant)->kernels.size();
+}
+
+const std::string kMasked = node("MatMul", "q k", "p") + node("Add", "p mask", "m") +
+                            node("Softmax", "m", "w") + node("MatMul", "w v", "y");
+
+TEST(UsualSizes, HaveAProgramThatIsAsIfDimensionsHadOneName) {
+  const std::string operands =
+      open_input("q", "B 2 L 16") + open_input("k", "B 2 16 S") + open_input("v", "B 2 S 16");
+  const ModuleFile open =
+      module_of(imported(operands + open_input("mask", "masks 1 1 masked") + kMasked, "y"));
+  const ModuleFile named = module_of(imported(operands + open_input("mask", "B 1 1 S") + kMasked, "y"));
+  ASSERT_EQ(named.manifest.variants.size(), 1u);
+  ASSERT_EQ(open.manifest.variants.size(), 2u);
+  EXPECT_TRUE(open.manifest.variants[0]->equal.empty()) << "the one for all sizes stands first";
+  EXPECT_EQ(open.manifest.variants[1]->equal.size(), 2u);
+  EXPECT_EQ(kernels_of(open, 1), kernels_of(named, 0));
+  EXPECT_THAT(open.manifest.requires_, ::testing::Contains("equal-sizes"));
+}
+
+TEST(UsualSizes, MayBeSumsOfOthers) {
+  const Graph graph =
+      imported(open_input("past", "B P") + open_input("now", "B L") + open_input("mask", "B T") +
+                   node("Concat", "past now", "all", integer("axis", 1)) + node("Add", "all mask", "y"),
+               "y");
+  ModuleFile module = module_of(graph);
+  ASSERT_EQ(module.manifest.variants.size(), 2u);
+  EXPECT_EQ(module.manifest.variants[1]->equal.size(), 1u);
+  testing::LocalModel model(serialize_module(module));
+  for (const auto& [past, now, mask] :
+       std::vector<std::array<int64_t, 3>>{{3, 2, 5}, {3, 2, 1}, {0, 1, 4}, {1, 0, 1}}) {
+    SCOPED_TRACE(::testing::Message() << past << " + " << now << ", " << mask);
+    const std::vector<ConstantPtr> inputs = {testing::random_tensor(DType::kF32, {2, past}, 1),
+                                             testing::random_tensor(DType::kF32, {2, now}, 2),
+                                             testing::random_tensor(DType::kF32, {2, mask}, 3)};
+    const ConstantPtr y = model.run(inputs).at(0),
+                      expected = testing::interpret_function(graph.main, inputs).at(0);
+    EXPECT_LE(testing::relative_error(*y, *expected), 1e-6);
+  }
+}
+
+TEST(UsualSizes, HaveNoProgramWhereSizeCounts) {
+  const Graph graph = imported(open_input("a", "A") + open_input("b", "B") + node("Add", "a b", "y"), "y");
+  EXPECT_EQ(module_of(graph).manifest.variants.size(), 2u);
+  EXPECT_EQ(module_of(graph, Optimize::kSize).manifest.variants.size(), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, OpenBroadcast, ::testing::Values("native", "cuda-emulated"),

@@ -1,5 +1,5 @@
-// Operands whose dimensions have different names: what they make together for sizes that are given later, against
-// NumPy's rules.
+// Operands whose dimensions have different names: what they make together for sizes that are given later,
+// against NumPy's rules.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -37,8 +37,8 @@ Graph imported(const std::string& graph, const std::string& outputs) {
 }
 
 ConstantPtr counting(const Sizes& shape, float first) {
-  std::vector<float> values(static_cast<size_t>(
-      std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
+  std::vector<float> values(
+      static_cast<size_t>(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
   std::iota(values.begin(), values.end(), first);
   return make_constant({DType::kF32, Shape(shape.begin(), shape.end())}, values.data());
 }
@@ -115,9 +115,9 @@ TEST(OpenOperands, BesideAFixedExtentMayBe1) {
 }
 
 TEST(OpenOperands, OfAChoiceAreThree) {
-  const Graph graph = imported(open_input("c", "A 1", 9) + open_input("x", "B C") + open_input("y", "D") +
-                                   node("Where", "c x y", "z"),
-                               "z");
+  const Graph graph = imported(
+      open_input("c", "A 1", 9) + open_input("x", "B C") + open_input("y", "D") + node("Where", "c x y", "z"),
+      "z");
   EXPECT_EQ(graph.main.outputs[0]->type.str(), "Tensor[(broadcast(A, B), broadcast(C, D)), f32]");
   const bool chosen[] = {true, false};
   const ConstantPtr c = make_constant({DType::kBool, {2, 1}}, chosen);
@@ -128,8 +128,8 @@ TEST(OpenOperands, OfAChoiceAreThree) {
 }
 
 TEST(OpenOperands, OfAProductBroadcastTheirBatches) {
-  const Graph graph = imported(
-      open_input("a", "A 2 3") + open_input("b", "B 3 2") + node("MatMul", "a b", "y"), "y");
+  const Graph graph =
+      imported(open_input("a", "A 2 3") + open_input("b", "B 3 2") + node("MatMul", "a b", "y"), "y");
   EXPECT_EQ(graph.main.outputs[0]->type.str(), "Tensor[(broadcast(A, B), 2, 2), f32]");
   const ConstantPtr a = counting({1, 2, 3}, 1), b = counting({2, 3, 2}, 0);
   const ConstantPtr y = testing::interpret_function(graph.main, {a, b}).at(0);
@@ -139,7 +139,8 @@ TEST(OpenOperands, OfAProductBroadcastTheirBatches) {
 }
 
 TEST(OpenOperands, OfOneNameAddNothing) {
-  const Graph graph = imported(open_input("a", "N H") + open_input("b", "N H") + node("Add", "a b", "y"), "y");
+  const Graph graph =
+      imported(open_input("a", "N H") + open_input("b", "N H") + node("Add", "a b", "y"), "y");
   EXPECT_EQ(graph.main.nodes().size(), 1u);
   EXPECT_TRUE(graph.main.constraints.empty());
 }
@@ -150,8 +151,9 @@ TEST(OpenExpand, TakesAShapeThatIsData) {
   struct Case {
     Sizes own, asked, result;
   };
-  for (const Case& c : {Case{{2, 3}, {2, 3}, {2, 3}}, Case{{1, 3}, {4, 1}, {4, 3}}, Case{{2, 1}, {1, 5}, {2, 5}},
-                        Case{{0, 1}, {1, 2}, {0, 2}}, Case{{1, 1}, {0, 3}, {0, 3}}}) {
+  for (const Case& c :
+       {Case{{2, 3}, {2, 3}, {2, 3}}, Case{{1, 3}, {4, 1}, {4, 3}}, Case{{2, 1}, {1, 5}, {2, 5}},
+        Case{{0, 1}, {1, 2}, {0, 2}}, Case{{1, 1}, {0, 3}, {0, 3}}}) {
     SCOPED_TRACE(::testing::PrintToString(c.own) + ::testing::PrintToString(c.asked));
     const ConstantPtr x = counting(c.own, 1);
     const ConstantPtr y =
