@@ -15,6 +15,7 @@
 #include "host/ops/op.h"
 #include "host/ops/size_meaning.h"
 #include "host/support/error.h"
+#include "host/support/spill_file.h"
 
 namespace gantry {
 namespace {
@@ -165,7 +166,8 @@ mf::ConstantRef ModuleBuilder::place_constant(const ConstantPtr& constant, uint3
   }
   SegmentData& weights = module_.segments[weights_segment];
   uint64_t offset = aligned(weights.size);
-  weights.pieces.push_back({offset, {constant->bytes, constant->size}, constant});
+  const bool on_disk = is_spilled(constant->owner);
+  weights.pieces.push_back({offset, {constant->bytes, constant->size}, on_disk ? constant->owner : std::shared_ptr<const void>(constant)});
   weights.size = offset + constant->size;
   placed_.emplace(hash, Placed{constant, weights_segment, offset});
   return {weights_segment, offset, constant->size};
