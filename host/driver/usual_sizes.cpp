@@ -28,11 +28,12 @@ class Equaliser {
   void look_at(const Function& function) {
     for (const Node* node : function.nodes()) {
       for (const auto& body : node->bodies) look_at(*body);
-      if (!node->is(op::broadcast_to)) continue;
-      const Shape &own = node->inputs[0]->type.shape, &result = node->result()->type.shape;
-      for (size_t d = 0; d < own.size(); ++d) {
-        const Dim& extent = result[result.size() - own.size() + d];
-        if (may_be_repeated(own[d], extent)) equate_all(own[d], extent);
+      const auto* attrs = node->match(op::broadcast_to);
+      if (attrs == nullptr) continue;
+      const Shape& own = node->inputs[0]->type.shape;
+      for (const int64_t axis : attrs->open) {
+        const auto d = static_cast<size_t>(axis);
+        equate_all(own[d], attrs->shape[attrs->shape.size() - own.size() + d]);
       }
     }
   }

@@ -6,6 +6,7 @@
 #include "host/onnx/dim_bounds.h"
 #include "host/onnx/open_operands.h"
 #include "host/ops/movement.h"
+#include "host/ops/repeat.h"
 #include "host/ops/shape_data.h"
 
 namespace gantry {
@@ -160,11 +161,10 @@ void convert_expand(NodeImport& n) {
   for (const Dim& d : wanted) {
     if (d.is_constant() && d.value() < 0) n.fail("shape {} has a negative dimension", to_string(wanted));
   }
-  auto attrs = std::make_shared<BroadcastToAttrs>();
   Value* x = n.input(0);
   keep_larger(n, x->type.shape, wanted);
-  attrs->shape = expanded_shape(n, x->type.shape, std::move(wanted));
-  n.set(0, n.add(op::broadcast_to, {x}, attrs));
+  Shape shape = expanded_shape(n, x->type.shape, std::move(wanted));
+  n.set(0, n.add(op::broadcast_to, {x}, ops::broadcast_attrs(x->type.shape, std::move(shape))));
 }
 
 void convert_tile(NodeImport& n) {

@@ -8,6 +8,7 @@
 #include "host/onnx/open_operands.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/ops/repeat.h"
 #include "host/tensor/element.h"
 
 namespace gantry {
@@ -456,9 +457,7 @@ Value* NodeImport::reshape(Value* x, Shape shape) {
 
 Value* NodeImport::broadcast(Value* x, Shape shape) {
   if (x->type.shape == shape) return x;
-  auto attrs = std::make_shared<BroadcastToAttrs>();
-  attrs->shape = std::move(shape);
-  return add(op::broadcast_to, {x}, attrs);
+  return add(op::broadcast_to, {x}, ops::broadcast_attrs(x->type.shape, std::move(shape)));
 }
 
 Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end, int64_t stride) {

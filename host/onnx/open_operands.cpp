@@ -57,8 +57,7 @@ void repeat_open_operands(Function& function, const OpDef& op, std::vector<Value
       if (may_be_repeated(shape[i], extent)) shape[i] = extent;
     }
     if (shape == input->type.shape) continue;
-    auto attrs = std::make_shared<BroadcastToAttrs>();
-    attrs->shape = std::move(shape);
+    const auto attrs = ops::broadcast_attrs(input->type.shape, std::move(shape));
     input = Builder(function, {node})(op::broadcast_to, {input}, attrs);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "host/graph/dim_broadcast.h"
 #include "host/ops/support.h"
@@ -44,9 +45,40 @@ void add_constraint(Function& function, const DimConstraint& needed) {
 
 }  // namespace
 
+std::shared_ptr<BroadcastToAttrs> broadcast_attrs(const Shape& own, Shape result) {
+  auto attrs = std::make_shared<BroadcastToAttrs>();
+  for (size_t i = 1; i <= std::min(own.size(), result.size()); ++i) {
+    if (may_be_repeated(own[own.size() - i], result[result.size() - i]))
+      attrs->open.insert(attrs->open.begin(), static_cast<int64_t>(own.size() - i));
+  }
+  attrs->shape = std::move(result);
+  return attrs;
+}
+
+bool is_open(const BroadcastToAttrs& attrs, size_t axis) {
+  return std::ranges::find(attrs.open, static_cast<int64_t>(axis)) != attrs.open.end();
+}
+
+namespace {
+
+/// An open axis that is not known to be 1 or to have the result's extent.
+bool is_repeated_by_size(const Shape& own, const BroadcastToAttrs& attrs, size_t axis) {
+  const Dim& result = attrs.shape[attrs.shape.size() - own.size() + axis];
+  return is_open(attrs, axis) && !(own[axis] == Dim(1)) && !(own[axis] == result);
+}
+
+}  // namespace
+
+bool repeats_by_size(const Shape& own, const BroadcastToAttrs& attrs) {
+  for (size_t d = 0; d < own.size(); ++d) {
+    if (is_repeated_by_size(own, attrs, d)) return true;
+  }
+  return false;
+}
+
 void require_repeatable(const Dim& own, const Dim& result, Function& function, const Node& node) {
   if (own == Dim(1) || own == result) return;
-  if (!may_be_repeated(own, result)) {
+  if (own.is_constant()) {
     unify(own, result, function, node, "data and the shape to broadcast to");
     return;
   }
@@ -62,26 +94,19 @@ void require_repeatable(const Dim& own, const Dim& result, Function& function, c
   }
 }
 
-bool repeats_by_size(const Shape& own, const Shape& result) {
-  const size_t skip = result.size() - own.size();
-  for (size_t d = 0; d < own.size(); ++d) {
-    if (may_be_repeated(own[d], result[skip + d])) return true;
-  }
-  return false;
-}
-
-Expr repeated_read(const Tensor& t, const std::vector<Expr>& index, const Shape& own, const Shape& result) {
-  const size_t skip = result.size() - own.size();
+Expr repeated_read(const Tensor& t, const std::vector<Expr>& index, const Shape& own,
+                   const BroadcastToAttrs& attrs) {
+  const size_t skip = index.size() - own.size();
   std::vector<Expr> straight, repeated;
   Expr is_whole;
   for (size_t d = 0; d < own.size(); ++d) {
     straight.push_back(own[d] == Dim(1) ? Expr(0) : index[skip + d]);
     repeated.push_back(straight.back());
-    if (!may_be_repeated(own[d], result[skip + d])) continue;
+    if (!is_repeated_by_size(own, attrs, d)) continue;
     const Expr extent = t.shape()[d];
     repeated.back() = min(index[skip + d], extent - 1);
     // An inequality, which lowering takes out of loops: no axis is longer than the result's.
-    const Expr here = le(Expr(result[skip + d]), extent);
+    const Expr here = le(Expr(attrs.shape[skip + d]), extent);
     is_whole = is_whole ? is_whole && here : here;
   }
   return is_whole ? if_then_else(is_whole, t(straight), t(repeated)) : t(straight);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "host/ops/movement.h"
+#include "host/ops/op.h"
 #include "host/support/error.h"
 #include "tests/onnx/model_text.h"
 
@@ -87,6 +88,14 @@ TEST(OpenOperands, OfAnAdditionBroadcastWhereOneIs1) {
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += other[i];
     EXPECT_EQ(elements_of(y), expected);
   }
+}
+
+TEST(OpenOperands, SayOnWhichAxesSizesDecide) {
+  const Graph graph =
+      imported(open_input("a", "batch 3") + open_input("b", "unk__12 3") + node("Add", "a b", "y"), "y");
+  const std::string text = print(graph, op_set());
+  EXPECT_THAT(text, HasSubstr("broadcast_to(%a, shape=(broadcast(batch, unk__12), 3), open=[0])"));
+  EXPECT_EQ(print(parse_graph(text, op_set()), op_set()), text);
 }
 
 TEST(OpenOperands, ThatDoNotFitAreNamed) {
