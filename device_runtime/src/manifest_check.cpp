@@ -67,7 +67,8 @@ class ManifestChecker {
     GANTRY_TRY(check_segments());
     if (count(manifest_.variants()) == 0) return damaged("no variants");
     const Variant& first = *manifest_.variants()->Get(0);
-    if (count(first.specialized()) + count(first.equal()) > 0) return damaged("a specialized variant of none");
+    if (count(first.specialized()) + count(first.equal()) > 0)
+      return damaged("a specialized variant of none");
     for (const Variant* variant : *manifest_.variants()) {
       if (Status status = check_variant(*variant); !status.ok()) {
         return Status(status.code(), status.message() + " (variant '" + variant->target()->str() + "')");

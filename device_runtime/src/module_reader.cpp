@@ -121,7 +121,6 @@ std::string gpu_lacks(const module_format::Variant& variant, int compute_capabil
   return "a GPU with " + arch + (this_one_alone ? "" : " or newer");
 }
 
-
 /// Of a checked program; none where it depends on a symbol without a value.
 std::optional<int64_t> known_value(const module_format::DimExpr& program,
                                    std::span<const std::optional<int64_t>> symbols) {

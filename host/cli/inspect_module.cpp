@@ -381,7 +381,8 @@ class ModuleReport {
     json["equal"] = Json::array();
     for (uint32_t i = 0; variant.equal() != nullptr && i < variant.equal()->size(); ++i) {
       const auto* pair = variant.equal()->Get(i);
-      json["equal"].push_back({{"left", dim_json(dims_.get(pair->left()))}, {"right", dim_json(dims_.get(pair->right()))}});
+      json["equal"].push_back(
+          {{"left", dim_json(dims_.get(pair->left()))}, {"right", dim_json(dims_.get(pair->right()))}});
     }
     json["device"] = name_of(variant.device());
     if (variant.device() != format::Device::Cpu) json["gpu_arch"] = string_of(variant.gpu_arch());

@@ -14,7 +14,7 @@ namespace gantry {
 struct SegmentPiece {
   uint64_t offset = 0;
   std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;  ///< keeps `bytes` alive; those of a spill file are in memory while they are written
+  std::shared_ptr<const void> owner;  ///< keeps `bytes` alive
 };
 struct SegmentData {
   uint64_t size = 0;

@@ -23,12 +23,14 @@ struct Specialized {
   VariantSizes sizes;
 };
 
-/// Those of the options, and beside each, and beside the one for all sizes, that for equal sizes, which comes first.
+/// Those of the options, and beside each, and beside the one for all sizes, that for equal sizes, which comes
+/// first.
 std::vector<Specialized> specialized_graphs(const Graph& graph, const CompileOptions& options) {
   std::vector<Specialized> all;
   const auto add_usual = [&](const Graph& general, const Sizes& sizes) {
     if (options.optimize == Optimize::kSize) return;  // it is for speed
-    if (auto usual = usual_sizes(general)) all.push_back({std::move(usual->graph), {sizes, std::move(usual->equal)}});
+    if (auto usual = usual_sizes(general))
+      all.push_back({std::move(usual->graph), {sizes, std::move(usual->equal)}});
   };
   for (const Sizes& sizes : options.specializations) {
     Graph one = clone_graph(graph);
@@ -55,7 +57,8 @@ LoweredProgram lowered_of(Program program) {
 }
 
 void add_variant(ModuleBuilder& builder, const Program& program, const Target& target,
-                 const CompileOptions& options, const VariantSizes& sizes, CodeImage image, GpuImage gpu = {}) {
+                 const CompileOptions& options, const VariantSizes& sizes, CodeImage image,
+                 GpuImage gpu = {}) {
   const TimedSpan span(options.observer.spans, "compile", "plan memory and place weights");
   builder.add_variant(program, target, std::move(image), std::move(gpu), sizes);
 }
@@ -79,8 +82,8 @@ void add_gpu_variant(ModuleBuilder& builder, const Program& program, const Targe
 }
 
 /// Compiles the graph for the target into a variant: for all sizes, or for those alone.
-Program compile_variant(ModuleBuilder& builder, Graph&& graph, const Target& target, const CompileOptions& options,
-                        const VariantSizes& sizes) {
+Program compile_variant(ModuleBuilder& builder, Graph&& graph, const Target& target,
+                        const CompileOptions& options, const VariantSizes& sizes) {
   const std::string what = target.name + sizes_text(sizes);
   const TimedSpan span(options.observer.spans, "compile", "compile for " + what);
   const auto progress = [&](double done) {

@@ -105,8 +105,8 @@ struct CompileOptions {
   int threads = 2;
   /// Where kernels that were compiled before are found and others are put; null: all are compiled.
   std::shared_ptr<KernelCache> cache;
-  /// Where weights may wait for being written, instead of being in memory beside what code generation needs; null: they
-  /// stay in memory.
+  /// Where weights may wait for being written, instead of being in memory beside what code generation needs;
+  /// null: they stay in memory.
   std::shared_ptr<SpillFile> spill;
   CompileObserver observer;
 };

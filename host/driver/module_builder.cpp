@@ -167,7 +167,9 @@ mf::ConstantRef ModuleBuilder::place_constant(const ConstantPtr& constant, uint3
   SegmentData& weights = module_.segments[weights_segment];
   uint64_t offset = aligned(weights.size);
   const bool on_disk = is_spilled(constant->owner);
-  weights.pieces.push_back({offset, {constant->bytes, constant->size}, on_disk ? constant->owner : std::shared_ptr<const void>(constant)});
+  weights.pieces.push_back({offset,
+                            {constant->bytes, constant->size},
+                            on_disk ? constant->owner : std::shared_ptr<const void>(constant)});
   weights.size = offset + constant->size;
   placed_.emplace(hash, Placed{constant, weights_segment, offset});
   return {weights_segment, offset, constant->size};
@@ -307,7 +309,8 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
   variant->ptx_segment = ptx;
   variant->cubin_segment = cubin;
   for (const auto& [name, size] : sizes.values) variant->specialized.emplace_back(size, symbol(name));
-  for (const auto& [name, dim] : sizes.equal) variant->equal.push_back(constraint({Dim::symbol(name), dim, ""}));
+  for (const auto& [name, dim] : sizes.equal)
+    variant->equal.push_back(constraint({Dim::symbol(name), dim, ""}));
   if (!sizes.all()) require_feature(mf::kSpecialized);
   if (!sizes.equal.empty()) require_feature(mf::kEqualSizes);
   module_.manifest.variants.push_back(std::move(variant));

@@ -27,8 +27,8 @@ class ModuleBuilder {
   /// Inputs, outputs, symbols and constraints of the model as imported.
   explicit ModuleBuilder(const Graph& graph);
   /// Plans memory and appends the program as a variant; constants that an earlier variant has too are shared.
-  /// `gpu`: of targets of kind kGpu; the image then holds the kernels of the CPU beside it. `sizes`: of a program that
-  /// takes the place of the one added last for all sizes, where they hold.
+  /// `gpu`: of targets of kind kGpu; the image then holds the kernels of the CPU beside it. `sizes`: of a
+  /// program that takes the place of the one added last for all sizes, where they hold.
   void add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu = {},
                    const VariantSizes& sizes = {});
   /// What the variants were optimised for, for reports.

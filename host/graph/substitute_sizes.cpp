@@ -94,8 +94,8 @@ std::string sizes_text(const std::map<std::string, int64_t>& sizes) {
 void substitute_sizes(Graph& graph, const std::map<std::string, int64_t>& sizes) {
   check_sizes(graph.main, sizes);
   if (const auto broken = replace_symbols(graph, {sizes.begin(), sizes.end()})) {
-    user_error("{} do not fit: {} must equal {} for {}", sizes_text(sizes), broken->left.str(), broken->right.str(),
-               broken->origin);
+    user_error("{} do not fit: {} must equal {} for {}", sizes_text(sizes), broken->left.str(),
+               broken->right.str(), broken->origin);
   }
 }
 

@@ -53,7 +53,8 @@ struct PadAttrs : AttrsOf<PadAttrs> {
 /// broadcast_to: numpy broadcasting of the input to exactly this shape.
 struct BroadcastToAttrs : AttrsOf<BroadcastToAttrs> {
   Shape shape;
-  /// Axes of the input, ascending, of which only sizes tell whether they are 1; others that are not are as `shape` says.
+  /// Axes of the input, ascending, of which only sizes tell whether they are 1; others that are not are as
+  /// `shape` says.
   std::vector<int64_t> open;
   void fields(AttrVisitor& visit) override {
     visit.always("shape", shape);

@@ -167,7 +167,8 @@ class AttentionRecognizer {
 
   /// Biases and masks are broadcast anyway, but where sizes decide along which axes.
   static Value* unrepeated(Value* value) {
-    for (const Node* node; (node = producer_of(value, op::broadcast_to)) != nullptr; value = node->inputs[0]) {
+    for (const Node* node; (node = producer_of(value, op::broadcast_to)) != nullptr;
+         value = node->inputs[0]) {
       if (ops::repeats_by_size(node->inputs[0]->type.shape, *node->match(op::broadcast_to))) break;
     }
     return value;

@@ -73,7 +73,8 @@ std::unique_ptr<module_format::ConstraintT> equal(uint32_t left, uint32_t right)
 /// A state whose second dimension a branch takes for the batch.
 ModuleBuilder module_with_a_branch() {
   ModuleBuilder builder;
-  const uint32_t batch = builder.symbol("batch"), state = builder.symbol("state_d1"), two = builder.constant(2);
+  const uint32_t batch = builder.symbol("batch"), state = builder.symbol("state_d1"),
+                 two = builder.constant(2);
   builder.add_input("x", {batch});
   builder.add_input("state", {two, state});
   builder.add_output("y", {batch});

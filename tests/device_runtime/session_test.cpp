@@ -415,8 +415,10 @@ TEST(Specialized, WhatFitsNoModuleIsRefused) {
     return !ModuleContents::from_bytes(share(builder.write())).ok();
   };
   EXPECT_FALSE(refused_equal([](auto&) {}));
-  EXPECT_TRUE(refused_equal([](auto& manifest) { manifest.variants[1]->equal[0]->right = 1000; })) << "no expression";
-  EXPECT_TRUE(refused_equal([](auto& manifest) { std::swap(manifest.variants[0], manifest.variants[1]); })) << "of none";
+  EXPECT_TRUE(refused_equal([](auto& manifest) { manifest.variants[1]->equal[0]->right = 1000; }))
+      << "no expression";
+  EXPECT_TRUE(refused_equal([](auto& manifest) { std::swap(manifest.variants[0], manifest.variants[1]); }))
+      << "of none";
 }
 
 }  // namespace

@@ -280,7 +280,8 @@ TEST(ImportDimensions, WrittenAlikeMayDifferWhenTheModelRuns) {
     for (int64_t width = 0; width < 5; ++width) {
       const std::map<std::string, int64_t> sizes{{"x_d0", height}, {"x_d1", width}};
       const bool fits = height == width || height == 1 || width == 1;
-      EXPECT_EQ(constraint.left.evaluate(sizes) == constraint.right.evaluate(sizes), fits) << height << " " << width;
+      EXPECT_EQ(constraint.left.evaluate(sizes) == constraint.right.evaluate(sizes), fits)
+          << height << " " << width;
     }
   }
 }
@@ -369,8 +370,9 @@ TEST(ImportSizes, ThatMustAgreeAreNamedBoth) {
   options.shapes["b"] = {4, 3};
   EXPECT_THAT(
       error_of(bytes, options),
-      HasSubstr("input 'a': batch (dimension 0, a_d0) is 3, must be 1 or 4; or input 'b': batch (dimension 0, "
-                "b_d0) is 4, must be 1 or 3"));
+      HasSubstr(
+          "input 'a': batch (dimension 0, a_d0) is 3, must be 1 or 4; or input 'b': batch (dimension 0, "
+          "b_d0) is 4, must be 1 or 3"));
 }
 
 TEST(Import, MutatedModelsAreImportedOrRefusedButNeverCrash) {
