@@ -66,7 +66,9 @@ class ManifestChecker {
     GANTRY_TRY(check_constraints());
     GANTRY_TRY(check_segments());
     if (count(manifest_.variants()) == 0) return damaged("no variants");
-    if (count(manifest_.variants()->Get(0)->specialized()) > 0) return damaged("a specialized variant of none");
+    const Variant& first = *manifest_.variants()->Get(0);
+    if (count(first.specialized()) + count(first.equal()) > 0)
+      return damaged("a specialized variant of none");
     for (const Variant* variant : *manifest_.variants()) {
       if (Status status = check_variant(*variant); !status.ok()) {
         return Status(status.code(), status.message() + " (variant '" + variant->target()->str() + "')");
@@ -389,6 +391,12 @@ Status ManifestChecker::check_specialized(const Variant& variant) {
     const module_format::SymbolValue& size = *variant.specialized()->Get(i);
     if (size.symbol() >= count(manifest_.symbols())) return damaged("specialized for a symbol that is not in the list");
     if (size.value() < 0) return damaged("specialized for a negative size");
+  }
+  GANTRY_TRY(spend(count(variant.equal())));
+  for (uint32_t i = 0; i < count(variant.equal()); ++i) {
+    const Constraint& sizes = *variant.equal()->Get(i);
+    if (!is_dim(sizes.left()) || !is_dim(sizes.right()))
+      return damaged("specialized for sizes that are no dimension expressions");
   }
   return Status();
 }

@@ -16,14 +16,17 @@ inline constexpr uint16_t kVersionMinor = 0;
 
 /// What a module may require of its runtime (Manifest.requires). "plan-2": symbols that are bound while the
 /// plan runs; "control-flow": steps that run other plans; "specialized": variants that run for some sizes
-/// alone; "strings": tensors of strings, and steps that call builtins on them; "images": steps that call builtins
-/// on images. A runtime may lack the last two.
+/// alone; "equal-sizes": variants that run where some sizes are equal; "strings": tensors of strings, and
+/// steps that call builtins on them; "images": steps that call builtins on images. A runtime may lack the
+/// last two.
 inline constexpr const char* kDataDependentShapes = "plan-2";
 inline constexpr const char* kControlFlow = "control-flow";
 inline constexpr const char* kSpecialized = "specialized";
+inline constexpr const char* kEqualSizes = "equal-sizes";
 inline constexpr const char* kStrings = "strings";
 inline constexpr const char* kImages = "images";
-inline constexpr const char* kFeatures[] = {kDataDependentShapes, kControlFlow, kSpecialized, kStrings, kImages};
+inline constexpr const char* kFeatures[] = {kDataDependentShapes, kControlFlow, kSpecialized,
+                                            kEqualSizes,          kStrings,     kImages};
 
 /// Segments start at multiples of this in the file.
 inline constexpr uint64_t kSegmentAlignment = 4096;

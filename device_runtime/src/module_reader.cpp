@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "device_runtime/src/cuda_module.h"
+#include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/manifest_check.h"
 #include "device_runtime/src/module_format.h"
 
@@ -120,8 +121,18 @@ std::string gpu_lacks(const module_format::Variant& variant, int compute_capabil
   return "a GPU with " + arch + (this_one_alone ? "" : " or newer");
 }
 
-bool is_specialized(const module_format::Variant& variant) {
-  return variant.specialized() != nullptr && variant.specialized()->size() > 0;
+/// Of a checked program; none where it depends on a symbol without a value.
+std::optional<int64_t> known_value(const module_format::DimExpr& program,
+                                   std::span<const std::optional<int64_t>> symbols) {
+  std::vector<int64_t> values(symbols.size());
+  for (const auto* step : *program.steps()) {
+    if (step->opcode() != module_format::DimOpcode::Symbol) continue;
+    const auto symbol = static_cast<size_t>(step->value());
+    if (symbol >= symbols.size() || !symbols[symbol]) return std::nullopt;
+    values[symbol] = *symbols[symbol];
+  }
+  Result<int64_t> value = evaluate_dim(program, values);
+  return value.ok() ? std::optional<int64_t>(*value) : std::nullopt;
 }
 
 /// Whether the variant has code for a CPU.
@@ -272,6 +283,11 @@ Result<uint32_t> choose_variant(const Manifest& manifest, const CpuInfo& cpu, mo
       machine.c_str(), rejected.c_str());
 }
 
+bool is_specialized(const module_format::Variant& variant) {
+  return (variant.specialized() != nullptr && variant.specialized()->size() > 0) ||
+         (variant.equal() != nullptr && variant.equal()->size() > 0);
+}
+
 std::vector<uint32_t> specialized_variants(const Manifest& manifest, uint32_t variant) {
   std::vector<uint32_t> indices;
   const auto& variants = *manifest.variants();
@@ -397,9 +413,17 @@ Status Module::load_variant(uint32_t index, const std::shared_ptr<cuda::Device>&
 }
 
 bool Module::is_for(std::span<const std::optional<int64_t>> symbols) const {
-  return std::all_of(variant_->specialized()->begin(), variant_->specialized()->end(), [&](const auto* size) {
+  const auto* sizes = variant_->specialized();
+  const auto has_size = [&](const auto* size) {
     return size->symbol() < symbols.size() && symbols[size->symbol()] == size->value();
-  });
+  };
+  if (sizes != nullptr && !std::all_of(sizes->begin(), sizes->end(), has_size)) return false;
+  const auto* equal = variant_->equal();
+  const auto value = [&](uint32_t dim) { return known_value(*manifest().dim_exprs()->Get(dim), symbols); };
+  return equal == nullptr || std::all_of(equal->begin(), equal->end(), [&](const auto* pair) {
+           const std::optional<int64_t> left = value(pair->left());
+           return left && left == value(pair->right());
+         });
 }
 
 Result<std::shared_ptr<const Module>> Module::create(ModuleContents contents, const DeviceName& device,

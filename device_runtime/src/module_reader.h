@@ -73,6 +73,8 @@ Result<uint32_t> choose_variant(const module_format::Manifest& manifest, const C
                                 int compute_capability = 0);
 /// Whether the module has any variant of that device.
 bool has_variant_for(const module_format::Manifest& manifest, module_format::Device device);
+/// Whether the variant takes another's place for some sizes.
+bool is_specialized(const module_format::Variant& variant);
 /// Indices of the variants that take that variant's place for some sizes, in the order in which they are asked.
 std::vector<uint32_t> specialized_variants(const module_format::Manifest& manifest, uint32_t variant);
 /// Indices of the segments that a variant and its specialized ones use, ascending.

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "device_runtime/src/data_type.h"
-#include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/module_format.h"
 #include "device_runtime/src/shape_errors.h"
 
@@ -306,17 +305,7 @@ Status PlanFrame::check_constraints() {
     if (!left.ok()) return left.status();
     if (!right.ok()) return right.status();
     if (*left == *right) continue;
-    const bool never = constant_dim(*manifest.dim_exprs()->Get(constraint.left())) &&
-                       constant_dim(*manifest.dim_exprs()->Get(constraint.right()));
-    if (never && constraint.origin() != nullptr)  // a plan that cannot be run
-      return failure(GANTRY_INVALID_ARGUMENT, "the data do not fit the model: %s", constraint.origin()->c_str());
-    const auto text = [&](uint32_t expression) {
-      return dim_text(*manifest.dim_exprs()->Get(expression), manifest);
-    };
-    return failure(GANTRY_INVALID_ARGUMENT, "the data do not fit the model: %s is %lld, but %s is %lld, and %s needs them to be equal",
-                   text(constraint.left()).c_str(), static_cast<long long>(*left),
-                   text(constraint.right()).c_str(), static_cast<long long>(*right),
-                   constraint.origin() == nullptr ? "it" : constraint.origin()->c_str());
+    return broken_by_data(manifest, constraint, *left, *right, context_.dims.symbols());
   }
   return Status();
 }

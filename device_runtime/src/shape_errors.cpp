@@ -118,6 +118,28 @@ const char* meaning_text(SizeMeaning meaning) {
   }
 }
 
+Status broken_by_data(const Manifest& manifest, const Constraint& broken, int64_t left, int64_t right,
+                      std::span<const int64_t> symbols) {
+  const DimExpr &first = program_of(manifest, broken.left()), &second = program_of(manifest, broken.right());
+  const std::string origin = broken.origin() == nullptr ? "it" : broken.origin()->str();
+  std::string text = "the data do not fit the model: ";
+  if (constant_dim(first) && constant_dim(second) && broken.origin() != nullptr)  // a plan that cannot be run
+    return Status(GANTRY_INVALID_ARGUMENT, text + origin);
+  text += dim_text(first, manifest) + " is " + std::to_string(left) + ", but " + dim_text(second, manifest) + " is " +
+          std::to_string(right) + ", and " + origin + " needs them to be equal";
+  const std::vector<uint32_t> involved = symbols_of(manifest, broken);
+  // Where each side is a size by itself, that says it all.
+  if (involved.size() > 1 && !(symbol_dim(first) && symbol_dim(second))) {
+    text += " (";
+    for (const uint32_t symbol : involved) {
+      text += (text.back() == '(' ? "" : ", ") + manifest.symbols()->Get(symbol)->str() + " is " +
+              std::to_string(symbols[symbol]);
+    }
+    text += ")";
+  }
+  return Status(GANTRY_INVALID_ARGUMENT, text);
+}
+
 Status broken_constraint(const Manifest& manifest, const Constraint& broken,
                          std::span<const int64_t> symbols) {
   std::vector<SuspectSize> sizes;

@@ -9,6 +9,11 @@
 
 namespace gantry::runtime {
 
+/// Error for a constraint that the sizes in a running plan break, whose sides have these values: with the sizes that it
+/// is of, where they are several.
+Status broken_by_data(const module_format::Manifest& manifest, const module_format::Constraint& broken, int64_t left,
+                      int64_t right, std::span<const int64_t> symbols);
+
 /// INVALID_ARGUMENT for a constraint of the manifest that these values of its symbols break: names the
 /// inputs, their dimensions, what was given, which sizes would do, and the node that needs it.
 Status broken_constraint(const module_format::Manifest& manifest, const module_format::Constraint& broken,

@@ -11,6 +11,7 @@
 #include "host/cli/trace_file.h"
 #include "host/codegen/target.h"
 #include "host/support/error.h"
+#include "host/support/output_file.h"
 
 namespace gantry::cli {
 namespace {
@@ -66,7 +67,7 @@ void report(const Options& options, const std::filesystem::path& path, const Mod
   const auto size = std::filesystem::file_size(path, code);
   std::vector<std::string> names;
   for (const auto& variant : module.manifest.variants) {
-    if (variant->specialized.empty()) names.push_back(variant->target);
+    if (variant->specialized.empty() && variant->equal.empty()) names.push_back(variant->target);
   }
   const uint64_t weights = weights_bytes(module);
   if (options.json) {
@@ -84,6 +85,14 @@ void report(const Options& options, const std::filesystem::path& path, const Mod
                           bytes_text(static_cast<double>(size)), bytes_text(static_cast<double>(weights)),
                           fmt::join(names, ", "), duration_text(seconds * 1000)));
   }
+}
+
+/// In the folder of the module, which has room for the weights; none beside pipes and devices.
+std::shared_ptr<SpillFile> spill_beside(const std::filesystem::path& module) {
+  const OutputTarget target = find_output_target(module);
+  if (target.kind != OutputTarget::Kind::kNew && target.kind != OutputTarget::Kind::kFile) return nullptr;
+  const std::filesystem::path folder = target.path.parent_path();
+  return std::make_shared<SpillFile>(folder.empty() ? "." : folder);
 }
 
 int compile(const Options& options, const Invocation& invocation) {
@@ -109,6 +118,7 @@ int compile(const Options& options, const Invocation& invocation) {
   compile.cache = open_cache(!options.no_cache);
   compile.precision = precision;
   compile.optimize = optimize;
+  compile.spill = spill_beside(path);
   compile.specializations = parse_specializations(options.specializations);
   compile.decisions = read_decisions(options.decisions, invocation);
   compile.observer.spans = invocation.spans.get();

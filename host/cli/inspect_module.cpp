@@ -97,7 +97,7 @@ class ModuleReport {
   std::string forms() const {
     std::string out = fmt::format("# {}\n", visible_line(path_.string()));
     for (const auto* variant : *manifest_.variants()) {
-      if (variant->specialized() != nullptr && variant->specialized()->size() > 0) continue;
+      if (runtime::is_specialized(*variant)) continue;
       out += fmt::format("[{}]\n", visible_line(string_of(variant->target())));
       if (variant->decisions() == nullptr) continue;
       for (const auto* line : *variant->decisions()) out += visible_line(line->str()) + "\n";
@@ -289,13 +289,19 @@ class ModuleReport {
     }
   }
 
-  /// " where N=1, length=128", of one for these sizes alone.
+  /// " where N=1, length=128", of one for these sizes alone; " where masks=batch" of one for equal sizes.
   std::string sizes_text(const format::Variant& variant) const {
     std::string text;
-    if (variant.specialized() == nullptr) return text;
-    for (const auto* size : *variant.specialized()) {
-      text += fmt::format("{} {}={}", text.empty() ? " where" : ",",
-                          visible_line(manifest_.symbols()->Get(size->symbol())->str()), size->value());
+    const auto add = [&](const std::string& left, const std::string& right) {
+      text += fmt::format("{} {}={}", text.empty() ? " where" : ",", visible_line(left), visible_line(right));
+    };
+    for (uint32_t i = 0; variant.specialized() != nullptr && i < variant.specialized()->size(); ++i) {
+      const auto* size = variant.specialized()->Get(i);
+      add(manifest_.symbols()->Get(size->symbol())->str(), std::to_string(size->value()));
+    }
+    for (uint32_t i = 0; variant.equal() != nullptr && i < variant.equal()->size(); ++i) {
+      const auto* pair = variant.equal()->Get(i);
+      add(dims_.get(pair->left()).str(), dims_.get(pair->right()).str());
     }
     return text;
   }
@@ -371,6 +377,12 @@ class ModuleReport {
     if (variant.specialized() != nullptr) {
       for (const auto* size : *variant.specialized())
         json["specialized"][manifest_.symbols()->Get(size->symbol())->str()] = size->value();
+    }
+    json["equal"] = Json::array();
+    for (uint32_t i = 0; variant.equal() != nullptr && i < variant.equal()->size(); ++i) {
+      const auto* pair = variant.equal()->Get(i);
+      json["equal"].push_back(
+          {{"left", dim_json(dims_.get(pair->left()))}, {"right", dim_json(dims_.get(pair->right()))}});
     }
     json["device"] = name_of(variant.device());
     if (variant.device() != format::Device::Cpu) json["gpu_arch"] = string_of(variant.gpu_arch());

@@ -94,13 +94,10 @@ class Search {
       open_.push_back(i);
     }
     reasons_.resize(known.size());
-    rules_.resize(open_.size());
-    if (open_.size() <= kMostOpen) collect_rules();
   }
 
   void run() {
-    const bool found = open_.size() <= kMostOpen && (try_all(false) || try_all(true));
-    if (found) return;
+    if (open_.size() <= kMostOpen && (find(true) || find(false))) return;
     for (const uint32_t symbol : open_) {
       values_[symbol] = 1;
       reasons_[symbol] = "no size was found that the model's constraints allow";
@@ -111,11 +108,36 @@ class Search {
   const std::string& reason(uint32_t symbol) const { return reasons_[symbol]; }
 
  private:
-  void collect_rules() {
-    if (manifest_.constraints() != nullptr) {
-      for (const auto* constraint : *manifest_.constraints())
-        add_rule({Rule::Kind::kEqual, constraint->left(), constraint->right()});
+  using Constraints = flatbuffers::Vector<flatbuffers::Offset<module_format::Constraint>>;
+
+  /// `in_all`: with what branches need too, of which not all run, and with sizes equal that usually are.
+  bool find(bool in_all) {
+    rules_.assign(open_.size(), {});
+    collect_rules();
+    if (in_all && !collect_wishes()) return false;
+    return try_all(false) || try_all(true);
+  }
+
+  void add_equal(const Constraints* constraints) {
+    for (uint32_t i = 0; constraints != nullptr && i < constraints->size(); ++i)
+      add_rule({Rule::Kind::kEqual, constraints->Get(i)->left(), constraints->Get(i)->right()});
+  }
+
+  /// False where there are none.
+  bool collect_wishes() {
+    size_t before = 0, after = 0;
+    for (const auto& rules : rules_) before += rules.size();
+    for (const auto* variant : *manifest_.variants()) {
+      add_equal(variant->equal());
+      for (uint32_t i = 0; variant->plans() != nullptr && i < variant->plans()->size(); ++i)
+        add_equal(variant->plans()->Get(i)->constraints());
     }
+    for (const auto& rules : rules_) after += rules.size();
+    return after > before;
+  }
+
+  void collect_rules() {
+    add_equal(manifest_.constraints());
     std::set<uint32_t> positive;
     for (const TensorInfo* output : *manifest_.outputs())
       positive.insert(output->shape()->begin(), output->shape()->end());

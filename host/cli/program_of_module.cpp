@@ -54,9 +54,17 @@ class Sizes {
   }
 
   bool fit(const Variant& specialized) const {
-    return std::ranges::all_of(*specialized.specialized(), [&](const auto* size) {
+    const auto* sizes = specialized.specialized();
+    const auto* equal = specialized.equal();
+    const auto has_size = [&](const auto* size) {
       return known_[size->symbol()] && values_[size->symbol()] == size->value();
-    });
+    };
+    const auto are_equal = [&](const auto* pair) {
+      const auto left = get(pair->left());
+      return left && left == get(pair->right());
+    };
+    return (sizes == nullptr || std::ranges::all_of(*sizes, has_size)) &&
+           (equal == nullptr || std::ranges::all_of(*equal, are_equal));
   }
 
   /// None: depends on a symbol that is not known, or is no size.

@@ -8,6 +8,7 @@
 #include "device_runtime/src/module_format.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
+#include "host/support/spill_file.h"
 
 namespace gantry {
 namespace {
@@ -65,6 +66,7 @@ void for_each_part(const SegmentData& segment, Sink&& sink) {
                    "module file: pieces of a segment overlap or leave it");
     pad(piece.offset - position, sink);
     sink(piece.bytes);
+    release_pages(piece.owner);
     position = piece.offset + piece.bytes.size();
   }
   pad(segment.size - position, sink);

@@ -7,6 +7,7 @@
 #include "host/driver/custom_builder.h"
 #include "host/driver/module_builder.h"
 #include "host/driver/program.h"
+#include "host/driver/usual_sizes.h"
 #include "host/graph/substitute_sizes.h"
 #include "host/support/error.h"
 
@@ -16,6 +17,38 @@ namespace {
 
 using Sizes = std::map<std::string, int64_t>;
 
+/// A graph for some sizes alone.
+struct Specialized {
+  Graph graph;
+  VariantSizes sizes;
+};
+
+/// Those of the options, and beside each, and beside the one for all sizes, that for equal sizes, which comes
+/// first.
+std::vector<Specialized> specialized_graphs(const Graph& graph, const CompileOptions& options) {
+  std::vector<Specialized> all;
+  const auto add_usual = [&](const Graph& general, const Sizes& sizes) {
+    if (options.optimize == Optimize::kSize) return;  // it is for speed
+    if (auto usual = usual_sizes(general))
+      all.push_back({std::move(usual->graph), {sizes, std::move(usual->equal)}});
+  };
+  for (const Sizes& sizes : options.specializations) {
+    Graph one = clone_graph(graph);
+    substitute_sizes(one, sizes);
+    add_usual(one, sizes);
+    all.push_back({std::move(one), {sizes, {}}});
+  }
+  add_usual(graph, {});
+  return all;
+}
+
+/// " and N=1,mask_length=length"; empty for all sizes.
+std::string sizes_text(const VariantSizes& sizes) {
+  std::string text = gantry::sizes_text(sizes.values);
+  if (!sizes.equal.empty()) text += (text.empty() ? "" : ",") + equal_text(sizes.equal);
+  return text.empty() ? "" : " and " + text;
+}
+
 LoweredProgram lowered_of(Program program) {
   LoweredProgram lowered{std::move(program.graph), std::move(program.kernels), std::move(program.ops), {}};
   for (KernelCall& call : program.calls)
@@ -24,13 +57,14 @@ LoweredProgram lowered_of(Program program) {
 }
 
 void add_variant(ModuleBuilder& builder, const Program& program, const Target& target,
-                 const CompileOptions& options, const Sizes& sizes, CodeImage image, GpuImage gpu = {}) {
+                 const CompileOptions& options, const VariantSizes& sizes, CodeImage image,
+                 GpuImage gpu = {}) {
   const TimedSpan span(options.observer.spans, "compile", "plan memory and place weights");
   builder.add_variant(program, target, std::move(image), std::move(gpu), sizes);
 }
 
 void add_gpu_variant(ModuleBuilder& builder, const Program& program, const Target& target,
-                     const CompileOptions& options, const Sizes& sizes) {
+                     const CompileOptions& options, const VariantSizes& sizes) {
   std::vector<LoopKernel> on_cpu, on_gpu;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     (program.on_gpu[i] ? on_gpu : on_cpu).push_back(program.kernels[i]);
@@ -48,9 +82,9 @@ void add_gpu_variant(ModuleBuilder& builder, const Program& program, const Targe
 }
 
 /// Compiles the graph for the target into a variant: for all sizes, or for those alone.
-Program compile_variant(ModuleBuilder& builder, Graph&& graph, const Target& target, const CompileOptions& options,
-                        const Sizes& sizes) {
-  const std::string what = target.name + (sizes.empty() ? "" : " and " + sizes_text(sizes));
+Program compile_variant(ModuleBuilder& builder, Graph&& graph, const Target& target,
+                        const CompileOptions& options, const VariantSizes& sizes) {
+  const std::string what = target.name + sizes_text(sizes);
   const TimedSpan span(options.observer.spans, "compile", "compile for " + what);
   const auto progress = [&](double done) {
     if (options.observer.progress) options.observer.progress("generating code for " + what, done);
@@ -112,19 +146,15 @@ ModuleFile compile_graph(Graph&& graph, const CompileOptions& options) {
   if (options.targets.empty()) user_error("no target given: name one with --target (see `gantry targets`)");
   for (const Target& target : options.targets) expect_code_generation(target);
   ModuleBuilder builder(graph);
-  std::vector<Graph> specialized;
-  for (const Sizes& sizes : options.specializations) {
-    specialized.push_back(clone_graph(graph));
-    substitute_sizes(specialized.back(), sizes);
-  }
+  const std::vector<Specialized> specialized = specialized_graphs(graph, options);
   for (const Target& named : options.targets) {
     const Target target = with_precision(named, options.precision);
-    const bool last = &named == &options.targets.back() && options.specializations.empty();
+    const bool last = &named == &options.targets.back() && specialized.empty();
     Program program =
         compile_variant(builder, last ? std::move(graph) : clone_graph(graph), target, options, {});
     if (options.observer.lowered) options.observer.lowered(lowered_of(std::move(program)), target);
-    for (size_t i = 0; i < specialized.size(); ++i)
-      compile_variant(builder, clone_graph(specialized[i]), target, options, options.specializations[i]);
+    for (const Specialized& one : specialized)
+      compile_variant(builder, clone_graph(one.graph), target, options, one.sizes);
   }
   builder.set_optimize(name_of(options.optimize));
   return builder.finish();

@@ -19,6 +19,7 @@
 #include "host/passes/layout_record.h"
 #include "host/passes/node_decision.h"
 #include "host/support/span_recorder.h"
+#include "host/support/spill_file.h"
 
 namespace gantry {
 
@@ -104,6 +105,9 @@ struct CompileOptions {
   int threads = 2;
   /// Where kernels that were compiled before are found and others are put; null: all are compiled.
   std::shared_ptr<KernelCache> cache;
+  /// Where weights may wait for being written, instead of being in memory beside what code generation needs;
+  /// null: they stay in memory.
+  std::shared_ptr<SpillFile> spill;
   CompileObserver observer;
 };
 

@@ -15,6 +15,7 @@
 #include "host/ops/op.h"
 #include "host/ops/size_meaning.h"
 #include "host/support/error.h"
+#include "host/support/spill_file.h"
 
 namespace gantry {
 namespace {
@@ -165,7 +166,10 @@ mf::ConstantRef ModuleBuilder::place_constant(const ConstantPtr& constant, uint3
   }
   SegmentData& weights = module_.segments[weights_segment];
   uint64_t offset = aligned(weights.size);
-  weights.pieces.push_back({offset, {constant->bytes, constant->size}, constant});
+  const bool on_disk = is_spilled(constant->owner);
+  weights.pieces.push_back({offset,
+                            {constant->bytes, constant->size},
+                            on_disk ? constant->owner : std::shared_ptr<const void>(constant)});
   weights.size = offset + constant->size;
   placed_.emplace(hash, Placed{constant, weights_segment, offset});
   return {weights_segment, offset, constant->size};
@@ -280,7 +284,7 @@ uint32_t ModuleBuilder::VariantBuilder::add_plan(const Function& function) {
 }
 
 void ModuleBuilder::add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu,
-                                const std::map<std::string, int64_t>& sizes) {
+                                const VariantSizes& sizes) {
   const uint32_t code = add_segment(mf::SegmentKind::Code, segment_of(std::move(image.elf)));
   int32_t ptx = -1, cubin = -1;
   if (!gpu.entries.empty()) {
@@ -304,8 +308,11 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
   variant->code_segment = code;
   variant->ptx_segment = ptx;
   variant->cubin_segment = cubin;
-  for (const auto& [name, size] : sizes) variant->specialized.emplace_back(size, symbol(name));
-  if (!sizes.empty()) require_feature(mf::kSpecialized);
+  for (const auto& [name, size] : sizes.values) variant->specialized.emplace_back(size, symbol(name));
+  for (const auto& [name, dim] : sizes.equal)
+    variant->equal.push_back(constraint({Dim::symbol(name), dim, ""}));
+  if (!sizes.all()) require_feature(mf::kSpecialized);
+  if (!sizes.equal.empty()) require_feature(mf::kEqualSizes);
   module_.manifest.variants.push_back(std::move(variant));
   if (module_.segments.back().pieces.empty()) {
     module_.segments.pop_back();

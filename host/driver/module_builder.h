@@ -13,16 +13,24 @@
 
 namespace gantry {
 
+/// The sizes that a variant is for.
+struct VariantSizes {
+  std::map<std::string, int64_t> values;  ///< of symbols
+  std::map<std::string, Dim> equal;       ///< dimensions that symbols equal
+
+  bool all() const { return values.empty() && equal.empty(); }
+};
+
 /// Collects variants into one module. Use: one constructor, add_variant for each target, finish.
 class ModuleBuilder {
  public:
   /// Inputs, outputs, symbols and constraints of the model as imported.
   explicit ModuleBuilder(const Graph& graph);
   /// Plans memory and appends the program as a variant; constants that an earlier variant has too are shared.
-  /// `gpu`: of targets of kind kGpu; the image then holds the kernels of the CPU beside it. `sizes`: of a program that
-  /// takes the place of the one added last for all sizes, where symbols have these.
+  /// `gpu`: of targets of kind kGpu; the image then holds the kernels of the CPU beside it. `sizes`: of a
+  /// program that takes the place of the one added last for all sizes, where they hold.
   void add_variant(const Program& program, const Target& target, CodeImage image, GpuImage gpu = {},
-                   const std::map<std::string, int64_t>& sizes = {});
+                   const VariantSizes& sizes = {});
   /// What the variants were optimised for, for reports.
   void set_optimize(std::string_view optimize) { module_.manifest.optimize = optimize; }
   ModuleFile finish();

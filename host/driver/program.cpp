@@ -9,6 +9,7 @@
 
 #include "host/driver/custom_builder.h"
 #include "host/driver/pipeline.h"
+#include "host/driver/spill_constants.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/builtin.h"
 #include "host/ops/control.h"
@@ -321,6 +322,7 @@ Program build_program(Graph&& graph, const Target& target, const CompileOptions&
   if (options.records) return build_with_records(graph, target, options);
   Program program{std::move(graph), {}, {}, {}, {}, {}, {}};
   program.decisions = optimise(program.graph, target, options);
+  if (options.spill != nullptr) spill_constants(program.graph, *options.spill);
   lower(program, target, options);
   return program;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "host/graph/dim_broadcast.h"
 #include "host/graph/dim_node.h"
 #include "host/support/error.h"
 
@@ -37,6 +38,8 @@ std::string_view function_name(AtomKind kind) {
       return "max";
     case AtomKind::kMin:
       return "min";
+    case AtomKind::kBroadcast:
+      return "broadcast";
     case AtomKind::kSymbol:
       break;
   }
@@ -53,6 +56,8 @@ Dim apply(AtomKind kind, const Dim& a, const Dim& b) {
       return max(a, b);
     case AtomKind::kMin:
       return min(a, b);
+    case AtomKind::kBroadcast:
+      return broadcast(a, b);
     case AtomKind::kSymbol:
       break;
   }
@@ -87,9 +92,29 @@ int64_t evaluate_atom(const DimAtom& atom, const std::map<std::string, int64_t>&
       return mod_int(a, b);
     case AtomKind::kMax:
       return std::max(a, b);
+    case AtomKind::kBroadcast:  // as visit_broadcast() has it
+      return checked_mul(std::max(a, b), std::min<int64_t>(1, std::min(a, b)));
     default:
       return std::min(a, b);
   }
+}
+
+using PostfixVisitor = std::function<void(Dim::Opcode opcode, int64_t constant, const std::string& symbol)>;
+
+/// Of operands that are all n or 1: max(a, b, …) * min(1, a, b, …), which is 0 where n is.
+void visit_broadcast(const Dim& dim, const PostfixVisitor& visit) {
+  static const std::string kNoName;
+  const std::vector<Dim> operands = broadcast_operands(dim);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    operands[i].visit_postfix(visit);
+    if (i > 0) visit(Dim::Opcode::kMax, 0, kNoName);
+  }
+  visit(Dim::Opcode::kConstant, 1, kNoName);
+  for (const Dim& operand : operands) {
+    operand.visit_postfix(visit);
+    visit(Dim::Opcode::kMin, 0, kNoName);
+  }
+  visit(Dim::Opcode::kMul, 0, kNoName);
 }
 
 }  // namespace
@@ -264,6 +289,8 @@ void Dim::visit_postfix(
     for (const AtomPtr& atom : term.factors) {
       if (atom->kind == AtomKind::kSymbol) {
         visit(Opcode::kSymbol, 0, atom->text);
+      } else if (atom->kind == AtomKind::kBroadcast) {
+        visit_broadcast(DimNode::wrap({DimTerm{1, {atom}}}), visit);
       } else {
         atom->a.visit_postfix(visit);
         atom->b.visit_postfix(visit);

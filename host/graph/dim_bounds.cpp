@@ -52,6 +52,14 @@ Bound tighter(Bound a, Bound b, bool larger) {
   return larger ? std::max(*a, *b) : std::min(*a, *b);
 }
 
+// The operands are sizes, and 0 beside 1 is 0.
+DimBounds broadcast_bounds(const DimBounds& a, const DimBounds& b) {
+  DimBounds result{int64_t{0}, std::nullopt};
+  if (a.low && b.low && *a.low >= 1 && *b.low >= 1) result.low = std::max(*a.low, *b.low);
+  if (a.high && b.high) result.high = std::max(*a.high, *b.high);
+  return result;
+}
+
 DimBounds atom_bounds(const DimAtom& atom) {
   switch (atom.kind) {
     case AtomKind::kSymbol:
@@ -62,9 +70,11 @@ DimBounds atom_bounds(const DimAtom& atom) {
       return remainder_bounds(atom);
     case AtomKind::kMax:
     case AtomKind::kMin:
+    case AtomKind::kBroadcast:
       break;
   }
   const DimBounds a = bounds_of(atom.a), b = bounds_of(atom.b);
+  if (atom.kind == AtomKind::kBroadcast) return broadcast_bounds(a, b);
   DimBounds result;
   if (atom.kind == AtomKind::kMax) {
     result.low = tighter(a.low, b.low, true);

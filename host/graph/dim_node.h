@@ -11,7 +11,7 @@
 
 namespace gantry {
 
-enum class AtomKind : uint8_t { kSymbol, kFloorDiv, kMod, kMax, kMin };
+enum class AtomKind : uint8_t { kSymbol, kFloorDiv, kMod, kMax, kMin, kBroadcast };
 
 /// What a polynomial is over: a symbol, or a function of two dimensions that does not simplify.
 struct DimAtom {

@@ -1,6 +1,7 @@
 // Printing and parsing of dimensions.
 #include <cctype>
 
+#include "host/graph/dim_broadcast.h"
 #include "host/graph/dim_node.h"
 #include "host/support/error.h"
 
@@ -113,6 +114,7 @@ class DimParser {
     if (word == "mod") return mod(a, b);
     if (word == "max") return max(a, b);
     if (word == "min") return min(a, b);
+    if (word == "broadcast") return broadcast(a, b);
     fail(fmt::format("there is no function '{}'", word));
   }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <set>
 
 #include "host/support/error.h"
@@ -46,6 +47,22 @@ void replace_dims(Function& function, DimReplacer& replacer) {
   }
 }
 
+/// The first constraint that cannot hold any more, before types and attributes are looked at.
+std::optional<DimConstraint> replace_symbols(Graph& graph, const Bindings& bindings) {
+  std::vector<DimConstraint> constraints;
+  for (DimConstraint constraint : graph.main.constraints) {
+    constraint.left = constraint.left.substitute(bindings);
+    constraint.right = constraint.right.substitute(bindings);
+    if (constraint.left == constraint.right) continue;
+    if (provably_different(constraint.left, constraint.right)) return constraint;
+    constraints.push_back(std::move(constraint));
+  }
+  graph.main.constraints = std::move(constraints);
+  DimReplacer replacer(bindings);
+  replace_dims(graph.main, replacer);
+  return std::nullopt;
+}
+
 void check_sizes(const Function& main, const std::map<std::string, int64_t>& sizes) {
   std::set<std::string> symbols;
   for (const Value* parameter : main.parameters) {
@@ -76,21 +93,14 @@ std::string sizes_text(const std::map<std::string, int64_t>& sizes) {
 
 void substitute_sizes(Graph& graph, const std::map<std::string, int64_t>& sizes) {
   check_sizes(graph.main, sizes);
-  const Bindings bindings(sizes.begin(), sizes.end());
-  std::vector<DimConstraint> constraints;
-  for (DimConstraint& constraint : graph.main.constraints) {
-    constraint.left = constraint.left.substitute(bindings);
-    constraint.right = constraint.right.substitute(bindings);
-    if (constraint.left == constraint.right) continue;
-    if (provably_different(constraint.left, constraint.right)) {
-      user_error("{} do not fit: {} must equal {} for {}", sizes_text(sizes), constraint.left.str(),
-                 constraint.right.str(), constraint.origin);
-    }
-    constraints.push_back(std::move(constraint));
+  if (const auto broken = replace_symbols(graph, {sizes.begin(), sizes.end()})) {
+    user_error("{} do not fit: {} must equal {} for {}", sizes_text(sizes), broken->left.str(),
+               broken->right.str(), broken->origin);
   }
-  graph.main.constraints = std::move(constraints);
-  DimReplacer replacer(bindings);
-  replace_dims(graph.main, replacer);
+}
+
+bool equate_dims(Graph& graph, const std::map<std::string, Dim>& equal) {
+  return !replace_symbols(graph, equal);
 }
 
 }  // namespace gantry

@@ -4,7 +4,9 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
 #include "host/onnx/dim_bounds.h"
+#include "host/onnx/open_operands.h"
 #include "host/ops/movement.h"
+#include "host/ops/repeat.h"
 #include "host/ops/shape_data.h"
 
 namespace gantry {
@@ -83,7 +85,7 @@ bool is_taken_to_be_1(NodeImport& n, const Shape& shape, size_t axis, std::optio
       std::ranges::count_if(shape, [](const Dim& each) { return provably_different(each, 1); });
   const bool one = n.assume(kept && *kept == other_than_1);
   if (one) {
-    n.warn(fmt::format("node {} ({}) drops axis {} of {}: {} is taken to be 1", n.name(), n.op_type(), axis,
+    n.warn(fmt::format("node {} ({}) drops axis {} of {}: {} is taken to be 1; for another size fix it with --shape", n.name(), n.op_type(), axis,
                        n.type(0).str(), d.str()));
     n.function().constraints.push_back({d, 1, n.name()});
   } else {
@@ -170,11 +172,10 @@ void convert_expand(NodeImport& n) {
   for (const Dim& d : wanted) {
     if (d.is_constant() && d.value() < 0) n.fail("shape {} has a negative dimension", to_string(wanted));
   }
-  auto attrs = std::make_shared<BroadcastToAttrs>();
   Value* x = n.input(0);
   keep_larger(n, x->type.shape, wanted);
-  attrs->shape = broadcast_shapes(x->type.shape, wanted, n.function(), n.name());
-  n.set(0, n.add(op::broadcast_to, {x}, attrs));
+  Shape shape = expanded_shape(n, x->type.shape, std::move(wanted));
+  n.set(0, n.add(op::broadcast_to, {x}, ops::broadcast_attrs(x->type.shape, std::move(shape))));
 }
 
 void convert_tile(NodeImport& n) {

@@ -19,7 +19,7 @@ std::string as_symbol(std::string_view text) {
   bool starts_well = !name.empty() && ((name[0] >= 'a' && name[0] <= 'z') ||
                                        (name[0] >= 'A' && name[0] <= 'Z') || name[0] == '_');
   if (!starts_well) name = "d" + name;
-  for (const char* reserved : {"floordiv", "mod", "max", "min"}) {
+  for (const char* reserved : {"floordiv", "mod", "max", "min", "broadcast"}) {
     if (name == reserved) name += "_";
   }
   return name;

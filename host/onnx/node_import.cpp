@@ -6,8 +6,10 @@
 
 #include "host/graph/small_float.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/open_operands.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/ops/repeat.h"
 #include "host/tensor/element.h"
 
 namespace gantry {
@@ -452,8 +454,11 @@ std::vector<Value*> NodeImport::add_any(const OpHandle& op, std::vector<Value*> 
                                         std::shared_ptr<const Attrs> attrs) {
   Function& function = importer_.function();
   std::vector<ConstantPtr> known = importer_.try_evaluate(op, attrs, inputs);
-  if (known.empty())
-    return infer_and_add(function, op_set().get(op), std::move(attrs), std::move(inputs), {name_})->results;
+  if (known.empty()) {
+    const OpDef& declared = op_set().get(op);
+    repeat_open_operands(function, declared, inputs, name_);
+    return infer_and_add(function, declared, std::move(attrs), std::move(inputs), {name_})->results;
+  }
   std::vector<Value*> values;
   for (ConstantPtr& data : known) values.push_back(function.add_constant(name_, std::move(data)));
   return values;
@@ -489,9 +494,7 @@ Value* NodeImport::reshape(Value* x, Shape shape) {
 
 Value* NodeImport::broadcast(Value* x, Shape shape) {
   if (x->type.shape == shape) return x;
-  auto attrs = std::make_shared<BroadcastToAttrs>();
-  attrs->shape = std::move(shape);
-  return add(op::broadcast_to, {x}, attrs);
+  return add(op::broadcast_to, {x}, ops::broadcast_attrs(x->type.shape, std::move(shape)));
 }
 
 Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end, int64_t stride) {

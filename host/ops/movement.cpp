@@ -5,6 +5,7 @@
 
 #include "host/graph/shape_guess.h"
 #include "host/ops/families.h"
+#include "host/ops/repeat.h"
 #include "host/ops/support.h"
 
 namespace gantry {
@@ -246,17 +247,25 @@ void add_repeats(OpSet& set) {
                                                LayoutBehaviour::kNone, {"data"});
   expand.infer = [](const Node& node, Function& function) {
     const TensorType& x = input_type(node, 0);
-    const Shape& shape = node.attrs_as<BroadcastToAttrs>().shape;
+    const auto& attrs = node.attrs_as<BroadcastToAttrs>();
+    const Shape& shape = attrs.shape;
     require(x.shape.size() <= shape.size(), "{} does not broadcast to {}", x.str(), to_string(shape));
+    for (const int64_t axis : attrs.open) ops::require_axis(axis, x.rank());
     size_t skip = shape.size() - x.shape.size();
     for (size_t d = 0; d < x.shape.size(); ++d) {
       if (x.shape[d] == Dim(1)) continue;
-      ops::unify(x.shape[d], shape[skip + d], function, node, "data and the shape to broadcast to");
+      if (ops::is_open(attrs, d)) {
+        ops::require_repeatable(x.shape[d], shape[skip + d], function, node);
+      } else {
+        ops::unify(x.shape[d], shape[skip + d], function, node, "data and the shape to broadcast to");
+      }
     }
     return std::vector<TensorType>{{x.dtype, shape}};
   };
   expand.compute = [](const Node& node, const std::vector<Tensor>& in) {
-    auto body = [&](const std::vector<Expr>& i) { return ops::broadcast_read(in[0], i); };
+    auto body = [&](const std::vector<Expr>& i) {
+      return ops::repeated_read(in[0], i, input_type(node, 0).shape, node.attrs_as<BroadcastToAttrs>());
+    };
     return std::vector<Tensor>{compute(result_shape(node), body, "broadcast_to")};
   };
   set.add(std::move(expand));

@@ -53,7 +53,13 @@ struct PadAttrs : AttrsOf<PadAttrs> {
 /// broadcast_to: numpy broadcasting of the input to exactly this shape.
 struct BroadcastToAttrs : AttrsOf<BroadcastToAttrs> {
   Shape shape;
-  void fields(AttrVisitor& visit) override { visit.always("shape", shape); }
+  /// Axes of the input, ascending, of which only sizes tell whether they are 1; others that are not are as
+  /// `shape` says.
+  std::vector<int64_t> open;
+  void fields(AttrVisitor& visit) override {
+    visit.always("shape", shape);
+    visit("open", open);
+  }
 };
 
 struct TileAttrs : AttrsOf<TileAttrs> {

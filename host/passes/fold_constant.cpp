@@ -6,6 +6,7 @@
 #include "host/ops/op.h"
 #include "host/passes/passes.h"
 #include "host/passes/rewriter.h"
+#include "host/passes/spilled_transposition.h"
 #include "host/passes/weight_growth.h"
 #include "host/support/error.h"
 #include "host/tensor/interpret.h"
@@ -100,9 +101,15 @@ ConstantPtr fold_view(const Node& node) {
   return data;
 }
 
+// Beside its input, a larger one would decide on what compiling takes.
+constexpr size_t kLeastSpilled = size_t{64} << 20;
+
 // Values of the results; empty if the op cannot be evaluated here.
-std::vector<ConstantPtr> evaluate(const Node& node) {
+std::vector<ConstantPtr> evaluate(const Node& node, SpillFile* spill) {
   if (op_def(node).is_view) return {fold_view(node)};
+  if (spill != nullptr) {
+    if (ConstantPtr turned = spilled_transposition(node, *spill, kLeastSpilled)) return {std::move(turned)};
+  }
   if (op_def(node).fold) return op_def(node).fold(node);
   if (op_def(node).compute == nullptr || !node.bodies.empty()) return {};
   std::vector<Tensor> arguments;
@@ -146,7 +153,7 @@ void fold(Function& main, bool grows, PassContext& context) {
     const auto after = bytes_of_results(*node);
     if (!after || !has_constant_inputs(*node) || !worth_folding(*node, *after) || has_symbolic_attrs(*node))
       continue;
-    const std::vector<ConstantPtr> values = evaluate(*node);
+    const std::vector<ConstantPtr> values = evaluate(*node, context.spill);
     if (values.size() != node->results.size() || !context.take_rewrite()) continue;
     for (size_t i = 0; i < values.size(); ++i) {
       internal_check(values[i]->type == node->results[i]->type, "{} folds to a {} instead of a {}",

@@ -19,6 +19,7 @@ struct FusionReport;  // host/passes/fusion_report.h
 class LayoutRecord;   // host/passes/layout_record.h
 class GivenDecisions;
 class RecordedDecisions;
+class SpillFile;      // host/support/spill_file.h
 struct NodeDecision;  // these of host/passes/node_decision.h
 
 /// Options and wishes of the target, and the count of rewrites. The driver fills it from a target; the defaults
@@ -51,6 +52,9 @@ struct PassContext {
   /// looked at where `candidates` is true.
   std::vector<NodeDecision>* decisions = nullptr;
   bool candidates = false;
+
+  /// Where large constants that passes make may lie; null: in memory.
+  SpillFile* spill = nullptr;
 
   /// Rewrites that may be made: with fewer each time, one finds the rewrite that changes a result.
   int64_t most_rewrites = std::numeric_limits<int64_t>::max();

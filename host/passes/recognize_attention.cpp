@@ -13,6 +13,7 @@
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/norm.h"
+#include "host/ops/repeat.h"
 #include "host/passes/attention_matrix.h"
 #include "host/passes/canonicalize.h"
 #include "host/passes/passes.h"
@@ -164,9 +165,12 @@ class AttentionRecognizer {
     return function_.add_constant("score", make_constant({DType::kF32, {}}, &rounded));
   }
 
-  /// Biases and masks are broadcast anyway.
+  /// Biases and masks are broadcast anyway, but where sizes decide along which axes.
   static Value* unrepeated(Value* value) {
-    while (const Node* node = producer_of(value, op::broadcast_to)) value = node->inputs[0];
+    for (const Node* node; (node = producer_of(value, op::broadcast_to)) != nullptr;
+         value = node->inputs[0]) {
+      if (ops::repeats_by_size(node->inputs[0]->type.shape, *node->match(op::broadcast_to))) break;
+    }
     return value;
   }
 

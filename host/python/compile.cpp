@@ -38,9 +38,8 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
   if (!request.output.empty())
     invocation.outputs->writes(request.output, cli::FileKind::kModule, "output", request.force);
   cli::Progress progress(invocation.verbosity());
-  const Graph graph = cli::import_model(request.file, request.shapes, request.sizes, invocation, optimize, {},
-                                        request.contents,
-                                        cli::read_custom_ops(request.custom_ops, invocation));
+  Graph graph = cli::import_model(request.file, request.shapes, request.sizes, invocation, optimize, {},
+                                  request.contents, cli::read_custom_ops(request.custom_ops, invocation));
   CompileOptions options = cli::compile_options(targets, request.opt_level, progress);
   options.observer.progress = [](const std::string&, double) { Listener::check_interrupt(); };
   options.precision = precision;
@@ -48,7 +47,7 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
   options.specializations = request.specializations;
   options.verify = request.verify;
   options.cache = cli::open_cache(request.use_cache);
-  ModuleFile module = compile_graph(graph, options);
+  ModuleFile module = compile_graph(std::move(graph), options);
   if (!request.output.empty()) {
     write_module(module, request.output);
     return LoadedModule::open(request.output);

@@ -63,6 +63,49 @@ TEST(MadeUpSizes, LeaveAloneWhatIsGiven) {
             (std::vector<int64_t>{4, 3, 224, 7}));
 }
 
+std::unique_ptr<module_format::ConstraintT> equal(uint32_t left, uint32_t right) {
+  auto constraint = std::make_unique<module_format::ConstraintT>();
+  constraint->left = left;
+  constraint->right = right;
+  return constraint;
+}
+
+/// A state whose second dimension a branch takes for the batch.
+ModuleBuilder module_with_a_branch() {
+  ModuleBuilder builder;
+  const uint32_t batch = builder.symbol("batch"), state = builder.symbol("state_d1"),
+                 two = builder.constant(2);
+  builder.add_input("x", {batch});
+  builder.add_input("state", {two, state});
+  builder.add_output("y", {batch});
+  builder.manifest.symbol_meanings = {SizeMeaning::Batch, SizeMeaning::Length};
+  auto branch = std::make_unique<module_format::PlanT>();
+  branch->constraints.push_back(equal(state, batch));
+  builder.variant().plans.push_back(std::move(branch));
+  return builder;
+}
+
+TEST(MadeUpSizes, FitBranchesToo) {
+  ModuleBuilder builder = module_with_a_branch();
+  EXPECT_EQ(shapes_of(choose(builder, {{-1}, {2, -1}})), (Shapes{{1}, {2, 1}}));
+  EXPECT_EQ(shapes_of(choose(builder, {{3}, {2, -1}})), (Shapes{{3}, {2, 3}}));
+}
+
+TEST(MadeUpSizes, FitTheModelAloneWhereBranchesContradictEachOther) {
+  ModuleBuilder builder = module_with_a_branch();
+  builder.variant().plans[0]->constraints.push_back(equal(builder.symbol("batch"), builder.constant(5)));
+  builder.variant().plans[0]->constraints.push_back(equal(builder.symbol("batch"), builder.constant(6)));
+  EXPECT_EQ(shapes_of(choose(builder, {{-1}, {2, -1}})), (Shapes{{1}, {2, 128}}));
+}
+
+TEST(MadeUpSizes, AreEqualWhereTheModuleHasAProgramForThat) {
+  ModuleBuilder builder = module_with_a_branch();
+  builder.variant().plans.clear();
+  EXPECT_EQ(shapes_of(choose(builder, {{-1}, {2, -1}})), (Shapes{{1}, {2, 128}}));
+  builder.variant().equal.push_back(equal(builder.symbol("state_d1"), builder.symbol("batch")));
+  EXPECT_EQ(shapes_of(choose(builder, {{-1}, {2, -1}})), (Shapes{{1}, {2, 1}}));
+}
+
 TEST(MadeUpSizes, HoldTheModelsConstraints) {
   // 33 <= H <= 80 as of a line of text: floordiv(H+15, 48) == 1.
   ModuleBuilder builder = image_module();

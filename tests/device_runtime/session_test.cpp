@@ -356,6 +356,34 @@ TEST(Specialized, RunsWhereTheSizesFitAndNowhereElse) {
   }
 }
 
+/// The same, where N * N is 4.
+ModuleBuilder specialized_for_equal_sizes() {
+  ModuleBuilder builder = specialized_module();
+  const uint32_t rows = builder.symbol("N"), four = builder.constant(4);
+  auto equal = std::make_unique<module_format::ConstraintT>();
+  equal->left = builder.combine(module_format::DimOpcode::Mul, rows, rows);
+  equal->right = four;
+  builder.manifest.variants[1]->specialized.clear();
+  builder.manifest.variants[1]->equal.push_back(std::move(equal));
+  return builder;
+}
+
+TEST(Specialized, RunsWhereDimensionsAreEqual) {
+  const auto session = open(specialized_for_equal_sizes());
+  for (const int64_t rows : {3, 2, 4, 1, 2}) {
+    Tensor in = ramp(rows, 4);
+    ASSERT_TRUE(session->set_input(0, in.view(), false).ok());
+    ASSERT_TRUE(session->run().ok());
+    EXPECT_EQ(session->executor().step_count(), rows == 2 ? 1u : 2u) << rows;
+  }
+}
+
+TEST(Specialized, ForEqualSizesIsNeverChosenByItself) {
+  ModuleBuilder builder = specialized_for_equal_sizes();
+  builder.manifest.variants[1]->rank = 100;
+  EXPECT_TRUE(load(std::move(builder))->variant().equal() == nullptr);
+}
+
 TEST(Specialized, KeepsToTheSessionsMemory) {
   const auto session = open(specialized_module(), {.threads = 1, .cpus = {}, .memory_limit = 3 * 16 * 3});
   for (const int64_t rows : {3, 2, 3, 4}) {
@@ -381,6 +409,16 @@ TEST(Specialized, WhatFitsNoModuleIsRefused) {
   EXPECT_TRUE(refused([](auto& manifest) { manifest.variants[1]->specialized[0] = {2, 7}; })) << "no such symbol";
   EXPECT_TRUE(refused([](auto& manifest) { manifest.variants[1]->specialized[0] = {-2, 0}; })) << "no size";
   EXPECT_TRUE(refused([](auto& manifest) { std::swap(manifest.variants[0], manifest.variants[1]); })) << "of none";
+  const auto refused_equal = [](const auto& damage) {
+    ModuleBuilder builder = specialized_for_equal_sizes();
+    damage(builder.manifest);
+    return !ModuleContents::from_bytes(share(builder.write())).ok();
+  };
+  EXPECT_FALSE(refused_equal([](auto&) {}));
+  EXPECT_TRUE(refused_equal([](auto& manifest) { manifest.variants[1]->equal[0]->right = 1000; }))
+      << "no expression";
+  EXPECT_TRUE(refused_equal([](auto& manifest) { std::swap(manifest.variants[0], manifest.variants[1]); }))
+      << "of none";
 }
 
 }  // namespace

@@ -1,0 +1,99 @@
+#include "host/passes/spilled_transposition.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "host/ops/movement.h"
+
+namespace gantry {
+namespace {
+
+/// What is put together in memory at a time.
+constexpr size_t kPart = size_t{8} << 20;
+
+/// A constant of `rows` x `columns` chunks, of which the chunks change places.
+struct Chunks {
+  size_t rows = 0, columns = 0;
+  size_t bytes = 0;  ///< of one
+};
+
+/// Neighbouring axes that stay neighbours are one.
+std::optional<Chunks> chunks_of(const TensorType& type, const std::vector<int64_t>& axes) {
+  std::vector<size_t> order;  // of the axes that are not 1
+  for (const int64_t axis : axes) {
+    if (!(type.shape[static_cast<size_t>(axis)] == Dim(1))) order.push_back(static_cast<size_t>(axis));
+  }
+  std::vector<std::pair<size_t, size_t>> groups;  // their first axis and how many elements they have
+  size_t last = 0;
+  for (const size_t axis : order) {
+    const auto extent = static_cast<size_t>(type.shape[axis].value());
+    const auto between = [&](size_t from, size_t to) {
+      for (size_t i = from; i < to; ++i) {
+        if (!(type.shape[i] == Dim(1))) return false;
+      }
+      return from <= to;
+    };
+    if (!groups.empty() && between(last + 1, axis)) {
+      groups.back().second *= extent;
+    } else {
+      groups.emplace_back(axis, extent);
+    }
+    last = axis;
+  }
+  const bool swaps = (groups.size() == 2 || groups.size() == 3) && groups[0].first > groups[1].first &&
+                     (groups.size() == 2 || groups[2].first > groups[0].first);
+  if (!swaps) return std::nullopt;
+  const auto width = static_cast<size_t>(byte_width(type.dtype));
+  return Chunks{groups[1].second, groups[0].second, width * (groups.size() == 3 ? groups[2].second : 1)};
+}
+
+template <typename Copy>
+void turn(const std::byte* from, const Chunks& chunks, size_t first_column, size_t count, std::byte* to,
+          const Copy& copy) {
+  constexpr size_t kTile = 16;  // rows and columns whose lines stay in the cache
+  for (size_t row = 0; row < chunks.rows; row += kTile) {
+    const size_t last = std::min(row + kTile, chunks.rows);
+    for (size_t column = 0; column < count; ++column) {
+      for (size_t r = row; r < last; ++r) {
+        copy(to + (column * chunks.rows + r) * chunks.bytes,
+             from + (r * chunks.columns + first_column + column) * chunks.bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+ConstantPtr spilled_transposition(const Node& node, SpillFile& file, size_t bytes) {
+  const auto* attrs = node.match(op::transpose);
+  if (attrs == nullptr || !node.inputs[0]->is_constant()) return nullptr;
+  const ConstantData& from = *node.inputs[0]->constant;
+  if (from.size < bytes || from.type.dtype == DType::kString) return nullptr;
+  const auto chunks = chunks_of(from.type, attrs->axes);
+  if (!chunks) return nullptr;
+  const size_t row = chunks->rows * chunks->bytes;  // of the result
+  const auto fill = [&](size_t offset, std::span<std::byte> part) {
+    const size_t first = offset / row, count = part.size() / row;
+    if (chunks->bytes == 4) {
+      turn(from.bytes, *chunks, first, count, part.data(),
+           [](std::byte* to, const std::byte* element) { std::memcpy(to, element, 4); });
+    } else {
+      turn(from.bytes, *chunks, first, count, part.data(),
+           [&](std::byte* to, const std::byte* chunk) { std::memcpy(to, chunk, chunks->bytes); });
+    }
+  };
+  auto kept = file.keep(from.size, std::max<size_t>(1, kPart / row) * row, fill);
+  if (kept == nullptr) return nullptr;
+  auto result = std::make_shared<ConstantData>();
+  result->type = node.result()->type;
+  result->bytes = kept.get();
+  result->size = from.size;
+  result->owner = std::move(kept);
+  return result;
+}
+
+}  // namespace gantry
