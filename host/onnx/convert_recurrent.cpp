@@ -1,8 +1,10 @@
-// LSTM, GRU and RNN: the input projections of all steps become one matrix product, the steps a recurrence op.
+// LSTM, GRU and RNN, and com.microsoft's DynamicQuantizeLSTM: the input projections of all steps become one
+// matrix product, the steps a recurrence op.
 #include <algorithm>
 #include <cctype>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/quantize.h"
 #include "host/onnx/recurrent_steps.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
@@ -12,33 +14,50 @@
 namespace gantry {
 namespace {
 
+/// Of one recurrent layer, in f32: (directions, gates * hidden, features) and (directions, gates * hidden,
+/// hidden).
+struct Weights {
+  Value *input = nullptr, *recurrent = nullptr;
+};
+
 /// One recurrent layer as ONNX describes it, brought to sequence-major layout.
 struct Layer {
   NodeImport& n;
   int64_t gates;
   int64_t hidden = 0, directions = 1;
   bool batch_first = false;
+  Weights weights;
   Value* x = nullptr;  ///< (steps, batch, features)
   Dim batch;
   bool linear_before_reset = false;
 
-  Layer(NodeImport& node, int64_t gate_count);
+  Layer(NodeImport& node, int64_t gate_count, const Weights& given);
 
   bool reversed() const { return n.text("direction", "forward") == "reverse"; }
-  /// Input i in f32, in which recurrences compute.
-  Value* input(size_t i) const;
-  /// The same, which begins with an axis of directions.
+  /// Input i in f32, which begins with an axis of directions.
   Value* by_direction(size_t i) const;
   Value* projection();
-  Value* recurrent_weight() { return n.transpose(by_direction(2), {0, 2, 1}); }
+  Value* recurrent_weight() { return n.transpose(weights.recurrent, {0, 2, 1}); }
   Value* initial_state(size_t input);
   Value* bias();
   /// Sets Y and Y_h (and Y_c).
   void finish(const std::vector<Value*>& results);
 };
 
-Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) {
-  TensorType r = n.type(2), w = n.type(1);
+/// Input i in f32, in which recurrences compute.
+Value* wide_input(NodeImport& n, size_t i) {
+  Value* v = n.input(i);
+  const bool narrow = v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16;
+  return narrow ? n.cast(v, DType::kF32) : v;
+}
+
+Weights weights_of(NodeImport& n) {
+  return {wide_input(n, 1), wide_input(n, 2)};
+}
+
+Layer::Layer(NodeImport& node, int64_t gate_count, const Weights& given)
+    : n(node), gates(gate_count), weights(given) {
+  const TensorType r = weights.recurrent->type, w = weights.input->type;
   if (r.rank() != 3 || w.rank() != 3)
     n.fail("its weights {} and {} should have 3 dimensions", w.str(), r.str());
   if (!constant_shape(r.shape))
@@ -54,21 +73,17 @@ Layer::Layer(NodeImport& node, int64_t gate_count) : n(node), gates(gate_count) 
     n.fail("its hidden_size contradicts the weight {}", r.str());
   if (hidden < 1 || !(r.shape[1] == Dim(gates * hidden)))
     n.fail("its recurrent weight {} should have {} rows", r.str(), gates * hidden);
+  if (!(w.shape[0] == Dim(directions)))
+    n.fail("its input {} should begin with {} directions", w.str(), directions);
   batch_first = n.integer("layout", 0) != 0;
-  x = input(0);
+  x = wide_input(n, 0);
   if (x->type.rank() != 3) n.fail("its data {} should have 3 dimensions", x->type.str());
   if (batch_first) x = n.transpose(x, {1, 0, 2});
   batch = x->type.shape[1];
 }
 
-Value* Layer::input(size_t i) const {
-  Value* v = n.input(i);
-  const bool narrow = v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16;
-  return narrow ? n.cast(v, DType::kF32) : v;
-}
-
 Value* Layer::by_direction(size_t i) const {
-  Value* v = input(i);
+  Value* v = wide_input(n, i);
   if (v->type.rank() < 1 || !(v->type.shape[0] == Dim(directions)))
     n.fail("its input {} should begin with {} directions", v->type.str(), directions);
   return v;
@@ -92,7 +107,7 @@ Value* Layer::bias() {
 }
 
 Value* Layer::projection() {
-  Value* weight = by_direction(1);
+  Value* weight = weights.input;
   const Dim features = weight->type.shape[2];
   const bool constant = n.constant(1) != nullptr;
   weight = n.transpose(n.reshape(weight, {directions * gates * hidden, features}), {1, 0});
@@ -110,7 +125,7 @@ Value* Layer::projection() {
 Value* Layer::initial_state(size_t input) {
   if (!n.has(input)) return n.broadcast(n.scalar(DType::kF32, 0), {directions, batch, hidden});
   if (!batch_first) return by_direction(input);
-  Value* v = this->input(input);  // (batch, directions, hidden)
+  Value* v = wide_input(n, input);  // (batch, directions, hidden)
   if (v->type.rank() != 3) n.fail("its initial state {} should have 3 dimensions", v->type.str());
   return n.transpose(v, {1, 0, 2});
 }
@@ -124,9 +139,8 @@ void Layer::finish(const std::vector<Value*>& results) {
   }
 }
 
-void convert_lstm(NodeImport& n) {
-  if (is_unusual_cell(n, {"sigmoid", "tanh", "tanh"})) return convert_recurrent_steps(n);
-  Layer layer(n, 4);
+void convert_lstm_of(NodeImport& n, const Weights& weights) {
+  Layer layer(n, 4, weights);
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
   attrs->couple_gates = n.integer("input_forget", 0) != 0;
@@ -136,9 +150,36 @@ void convert_lstm(NodeImport& n) {
   layer.finish(n.add_many(nn::lstm_recurrence, inputs, attrs));
 }
 
+void convert_lstm(NodeImport& n) {
+  if (is_unusual_cell(n, {"sigmoid", "tanh", "tanh"})) return convert_recurrent_steps(n);
+  convert_lstm_of(n, weights_of(n));
+}
+
+/// Input i, (directions, rows, columns) of 8 bits, in f32 and turned. Scale and zero point are inputs `scale`
+/// and the one behind: one a direction, or one for each of its columns.
+Value* dequantized_weight(NodeImport& n, size_t i, size_t scale) {
+  const auto spread = [&](Value* v) {
+    Shape shape = v->type.shape;
+    if (shape.size() == 1) shape.emplace_back(1);
+    if (shape.size() != 2) n.fail("its scale or zero point {} should have 1 or 2 dimensions", v->type.str());
+    shape.insert(shape.begin() + 1, Dim(1));
+    return n.reshape(v, shape);
+  };
+  if (n.rank(i) != 3) n.fail("its weight {} should have 3 dimensions", n.type(i).str());
+  Value* zero_point = n.has(scale + 1) ? spread(n.input(scale + 1)) : nullptr;
+  return n.transpose(dequantize(n, n.input(i), spread(n.input(scale)), zero_point), {0, 2, 1});
+}
+
+/// Weights of 8 bits; data stay floats here, where ONNX Runtime makes 8 bits of them too, step by step.
+void convert_dynamic_quantize_lstm(NodeImport& n) {
+  if (is_unusual_cell(n, {"sigmoid", "tanh", "tanh"}))
+    n.unsupported(UnsupportedKind::kAttribute, "activations other than Sigmoid, Tanh, Tanh, or a clip");
+  convert_lstm_of(n, {dequantized_weight(n, 1, 8), dequantized_weight(n, 2, 10)});
+}
+
 void convert_gru(NodeImport& n) {
   if (is_unusual_cell(n, {"sigmoid", "tanh"})) return convert_recurrent_steps(n);
-  Layer layer(n, 3);
+  Layer layer(n, 3, weights_of(n));
   layer.linear_before_reset = n.integer("linear_before_reset", 0) != 0;
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
@@ -154,7 +195,7 @@ void convert_rnn(NodeImport& n) {
   const std::vector<std::string> given = activation_names(n);
   const bool relu = !given.empty() && given[0] == "relu";
   if (is_unusual_cell(n, {relu ? "relu" : "tanh"})) return convert_recurrent_steps(n);
-  Layer layer(n, 1);
+  Layer layer(n, 1, weights_of(n));
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
   attrs->relu = relu;
@@ -168,6 +209,7 @@ void add_recurrent_converters(ConverterTable& table) {
   table.push_back({"LSTM", 1, convert_lstm});
   table.push_back({"GRU", 1, convert_gru});
   table.push_back({"RNN", 1, convert_rnn});
+  table.push_back({"DynamicQuantizeLSTM", 1, convert_dynamic_quantize_lstm, kMicrosoft});
 }
 
 }  // namespace gantry
