@@ -1,6 +1,9 @@
 // Constants, identities, and branches whose condition is known.
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "host/graph/strings.h"
 #include "host/onnx/branches.h"
 #include "host/onnx/carried.h"
@@ -52,17 +55,28 @@ void convert_identity(NodeImport& n) {
   n.set(0, n.add(op::identity, {n.input(0)}));
 }
 
-/// `wanted`: as what to carry its results; null: as what they are.
-Branch import_branch(NodeImport& n, const char* name, const std::vector<Carried>* wanted) {
+/// As what branches' results are asked for; null: as what they are.
+struct Wanted {
+  const std::vector<Carried>* carried = nullptr;
+  const std::vector<int>* ranks =
+      nullptr;  ///< of the tensors that carry them, of which those of one element may have others
+};
+
+Branch import_branch(NodeImport& n, const char* name, const Wanted& wanted) {
   Branch branch;
   const auto give = [&](const std::vector<Binding>& results) {
     branch.results.clear();
     for (const Binding& result : results) branch.results.push_back(carried_as(n, result));
-    if (wanted != nullptr) branch.results = *wanted;
+    if (wanted.carried != nullptr) branch.results = *wanted.carried;
     std::vector<Value*> values;
     for (size_t i = 0; i < results.size(); ++i) {
       const std::vector<Value*> own = carry(n, results[i], branch.results[i]);
       values.insert(values.end(), own.begin(), own.end());
+    }
+    for (size_t i = 0; wanted.ranks != nullptr && i < values.size(); ++i) {
+      const int rank = (*wanted.ranks)[i];
+      if (values[i]->type.rank() != rank)
+        values[i] = n.reshape(values[i], Shape(static_cast<size_t>(rank), Dim(1)));
     }
     return values;
   };
@@ -78,7 +92,7 @@ Branch import_branch(NodeImport& n, const char* name, const std::vector<Carried>
 }
 
 /// Both branches; one of them may be impossible.
-std::pair<Branch, Branch> import_branches(NodeImport& n, const std::vector<Carried>* wanted) {
+std::pair<Branch, Branch> import_branches(NodeImport& n, const Wanted& wanted) {
   Branch then_branch;
   try {
     then_branch = import_branch(n, "then_branch", wanted);
@@ -104,7 +118,7 @@ std::pair<Branch, Branch> import_branches(NodeImport& n, const std::vector<Carri
 /// Both branches, whose results are carried as the same: where one gives another number of tensors, or none, they are
 /// converted again.
 std::pair<Branch, Branch> import_alike_branches(NodeImport& n) {
-  auto branches = import_branches(n, nullptr);
+  auto branches = import_branches(n, {});
   const auto &first = branches.first.results, &second = branches.second.results;
   if (first.size() != second.size() || first.size() < n.output_count())
     n.fail("its branches have {} and {} outputs, not {}", first.size(), second.size(), n.output_count());
@@ -113,7 +127,7 @@ std::pair<Branch, Branch> import_alike_branches(NodeImport& n) {
   if (first == both && second == both) return branches;
   n.drop_body(*branches.second.body);
   n.drop_body(*branches.first.body);
-  return import_branches(n, &both);
+  return import_branches(n, {.carried = &both});
 }
 
 /// Whether all results that the model declares have the ranks of the branch's.
@@ -139,18 +153,40 @@ void take_one_branch(NodeImport& n, const Function& then_branch, const Function&
   n.inline_branch(n.graph(name));
 }
 
+bool has_one_element(const Value& value) {
+  return element_count(value.type.shape) == Dim(1);
+}
+
+/// Ranks for the results of branches where those that differ are of one element: what broadcasts reads either
+/// alike. Nothing where others differ.
+std::optional<std::vector<int>> joined_ranks(NodeImport& n, const ImportedBody& first,
+                                             const ImportedBody& second) {
+  std::vector<int> ranks;
+  for (size_t i = 0; i < first.function->outputs.size(); ++i) {
+    const Value &a = *first.function->outputs[i], &b = *second.function->outputs[i];
+    if (a.type.rank() != b.type.rank() && !(has_one_element(a) && has_one_element(b))) return std::nullopt;
+    ranks.push_back(std::max(a.type.rank(), b.type.rank()));
+  }
+  n.warn(fmt::format(
+      "node {} (If) gives one element, in branches of different ranks: the higher one is taken", n.name()));
+  return ranks;
+}
+
 /// Both branches are functions of the program, which calls one of them. `known`: the condition, where it follows from sizes.
 void convert_if_on_data(NodeImport& n, const std::optional<Dim>& known) {
   Value* condition = n.input(0);
   const Choice choice = n.next_choice();
   if (choice.taken) return n.inline_branch(n.graph(*choice.taken ? "then_branch" : "else_branch"));
-  const auto [then_branch, else_branch] = import_alike_branches(n);
-  const ImportedBody &then_body = *then_branch.body, &else_body = *else_branch.body;
-  if (ranks_differ(then_body, else_body)) {
-    n.drop_body(else_body);
-    n.drop_body(then_body);
-    if (!known) throw BranchesDiffer{n.name(), condition, &n.function(), choice.number};
-    return take_one_branch(n, *then_body.function, *else_body.function, *known);
+  auto [then_branch, else_branch] = import_alike_branches(n);
+  if (ranks_differ(*then_branch.body, *else_branch.body)) {
+    n.drop_body(*else_branch.body);
+    n.drop_body(*then_branch.body);
+    if (known) return take_one_branch(n, *then_branch.body->function, *else_branch.body->function, *known);
+    const auto ranks =
+        choice.joins_ranks ? joined_ranks(n, *then_branch.body, *else_branch.body) : std::nullopt;
+    if (!ranks) throw BranchesDiffer{n.name(), condition, &n.function(), choice.number};
+    const std::vector<Carried> carried = then_branch.results;
+    std::tie(then_branch, else_branch) = import_branches(n, {.carried = &carried, .ranks = &*ranks});
   }
   std::vector<Binding> results = add_branches(n, condition, then_branch, else_branch);
   for (size_t i = 0; i < n.output_count(); ++i) n.set_binding(i, std::move(results[i]));

@@ -6,6 +6,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "host/onnx/branches.h"
 #include "host/onnx/importer.h"
@@ -86,7 +87,7 @@ std::vector<std::string> outer_names(const std::vector<const onnx::NodeProto*>& 
 Choice Importer::next_choice() {
   const int64_t number = choice_count_++;
   const auto chosen = choices_.find(number);
-  return {number, chosen == choices_.end() ? std::nullopt : std::optional(chosen->second)};
+  return {number, chosen == choices_.end() ? std::nullopt : std::optional(chosen->second), joins_ranks_};
 }
 
 void Importer::refuse_branches(const onnx::NodeProto& node, const BranchesDiffer& differ) {
@@ -119,7 +120,7 @@ struct Importer::Apart {
 
   /// Converts it, and what reads tensors of it that differ in rank, once for each branch. The places of all
   /// that this was done with. Where others than the list read such a tensor, throws `differ` for the list
-  /// around this one, or puts it down where there is none.
+  /// around this one, or joins the ranks of what is one element where there is none, or puts it down.
   std::set<size_t> convert() {
     constexpr int kDeepest = 5;  // each is converted four times as often as the one around it
     if (importer.aparts_ == kDeepest) return refuse();
@@ -185,8 +186,18 @@ struct Importer::Apart {
     if (importer.has_outer_list()) throw BranchesDiffer(differ);
     return refuse();
   }
+  /// The way that is left: one element is read alike in whatever rank.
   std::set<size_t> refuse() {
-    for (const size_t root : roots) importer.refuse_branches(*list.nodes[root], differ);
+    struct Joining {
+      explicit Joining(bool& joins) : joins(joins), outer(std::exchange(joins, true)) {}
+      ~Joining() { joins = outer; }
+      bool& joins;
+      bool outer;
+    } joining(importer.joins_ranks_);
+    for (const size_t root : roots) {
+      if (const auto still = importer.convert_listed(list, root))
+        importer.refuse_branches(*list.nodes[root], *still);
+    }
     return roots;
   }
 

@@ -312,6 +312,7 @@ class Importer {
   std::vector<const Function*> lists_;  ///< that the lists being converted are added to; the innermost last
   std::map<int64_t, bool> choices_;     ///< for Ifs on data, by their numbers
   int64_t choice_count_ = 0;            ///< Ifs on data that were met
+  bool joins_ranks_ = false;            ///< Choice::joins_ranks of those to come
   int aparts_ = 0;  ///< nodes that are converted behind each branch, one inside of the other
   int depth_ = 0;
   int body_count_ = 0;

@@ -3,6 +3,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -51,6 +52,7 @@ class LoopImport {
     given_.clear();
     states_.clear();
     entry_.clear();
+    ranks_taken_.clear();
     for (size_t i = 0; i < kinds_.size(); ++i) {
       for (Value* tensor : carry(n_, parts_.states[i], kinds_[i])) {
         given_.push_back(tensor);
@@ -115,6 +117,10 @@ class LoopImport {
     for (size_t i = 0; i < states_.size(); ++i) {
       const TensorType& after = body.outputs[1 + i]->type;
       const TensorType& before = states_[i];
+      if (after.dtype == before.dtype && after.rank() != before.rank() && takes_rank(i, after.rank())) {
+        widened = true;
+        continue;
+      }
       if (after.dtype != before.dtype || after.rank() != before.rank())
         n_.unsupported(UnsupportedKind::kControlFlow, "a value that changes its rank or element type from turn to turn");
       for (size_t d = 0; d < before.shape.size(); ++d) {
@@ -124,6 +130,16 @@ class LoopImport {
       }
     }
     return widened;
+  }
+  /// One element before the first turn takes the rank of what turns give, once: exporters begin with a number
+  /// where nothing is defined yet, and what broadcasts reads either alike.
+  bool takes_rank(size_t state, int rank) {
+    Value*& given = given_[state];
+    const bool is_lone = element_count(given->type.shape) == Dim(1) && states_[state] == given->type;
+    if (!is_lone || !ranks_taken_.insert(state).second) return false;
+    given = n_.reshape(given, Shape(static_cast<size_t>(rank), Dim(1)));
+    states_[state] = given->type;
+    return true;
   }
   bool is_entry(const Dim& dim) const { return std::ranges::find(entry_, dim) != entry_.end(); }
 
@@ -195,6 +211,7 @@ class LoopImport {
   bool kinds_changed_ = false;      ///< by the turn that was converted last
   std::vector<Value*> given_;       ///< the states' tensors before the first turn
   std::vector<TensorType> states_;  ///< of these, as the body takes them
+  std::set<size_t> ranks_taken_;    ///< states that have another rank than they were given with
   TurnValues turn_;                 ///< of the body that is converted
   Shape entry_, symbols_;
 };

@@ -42,6 +42,7 @@ struct Substituted {
 struct Choice {
   int64_t number = 0;
   std::optional<bool> taken;
+  bool joins_ranks = false;  ///< no other way was found: results of one element take the higher rank
 };
 
 /// What elements that steer shapes may be where only the running model knows them.
@@ -151,7 +152,7 @@ class NodeImport {
   void set_contents(size_t i, Contents contents);
   /// A tensor whose value is known; becomes data when something reads it as such.
   void set_constant(size_t i, ConstantPtr data);
-  /// For an If on data, once.
+  /// For an If on data, each time that it is converted.
   Choice next_choice();
   /// Converts the branch's nodes in place; the node's results are the branch's.
   void inline_branch(const onnx::GraphProto& branch);
