@@ -11,9 +11,8 @@
 
 namespace gantry {
 
-/// Answers to an import's questions, in the order in which it asks them: which branch of an If runs, whether
-/// an open dimension is 1. Each answer is a constraint or a branch that ends the run, so that data that
-/// contradict it are refused.
+/// Answers to an import's questions, in the order in which it asks them: whether an open dimension that Squeeze may drop is 1.
+/// Each answer is a constraint too, so that data that contradict it are refused.
 class Assumptions {
  public:
   Assumptions() = default;

@@ -130,29 +130,6 @@ std::pair<Branch, Branch> import_alike_branches(NodeImport& n) {
   return import_branches(n, {.carried = &both});
 }
 
-/// Whether all results that the model declares have the ranks of the branch's.
-bool fits_declared_ranks(const NodeImport& n, const Function& branch) {
-  if (branch.outputs.size() != n.output_count()) return false;
-  for (size_t i = 0; i < n.output_count(); ++i) {
-    const std::optional<int> declared = n.declared_rank(i);
-    if (declared && *declared != branch.outputs[i]->type.rank()) return false;
-  }
-  return true;
-}
-
-/// Converts the branch that is taken to be the one that runs, of two whose results differ in rank. `condition` follows from
-/// sizes: others are refused.
-void take_one_branch(NodeImport& n, const Function& then_branch, const Function& else_branch, const Dim& condition) {
-  const bool likely = fits_declared_ranks(n, then_branch) || !fits_declared_ranks(n, else_branch);
-  const bool first = n.assume(likely);
-  const char* name = first ? "then_branch" : "else_branch";
-  n.warn(fmt::format("node {} (If) has branches whose results differ in rank: its {} is taken to be the one that runs, and "
-                     "sizes that ask for the other are refused",
-                     n.name(), name));
-  n.function().constraints.push_back({condition, first ? 1 : 0, n.name()});
-  n.inline_branch(n.graph(name));
-}
-
 bool has_one_element(const Value& value) {
   return element_count(value.type.shape) == Dim(1);
 }
@@ -172,8 +149,8 @@ std::optional<std::vector<int>> joined_ranks(NodeImport& n, const ImportedBody& 
   return ranks;
 }
 
-/// Both branches are functions of the program, which calls one of them. `known`: the condition, where it follows from sizes.
-void convert_if_on_data(NodeImport& n, const std::optional<Dim>& known) {
+/// Both branches are functions of the program, which calls one of them.
+void convert_if_on_data(NodeImport& n) {
   Value* condition = n.input(0);
   const Choice choice = n.next_choice();
   if (choice.taken) return n.inline_branch(n.graph(*choice.taken ? "then_branch" : "else_branch"));
@@ -181,7 +158,6 @@ void convert_if_on_data(NodeImport& n, const std::optional<Dim>& known) {
   if (ranks_differ(*then_branch.body, *else_branch.body)) {
     n.drop_body(*else_branch.body);
     n.drop_body(*then_branch.body);
-    if (known) return take_one_branch(n, *then_branch.body->function, *else_branch.body->function, *known);
     const auto ranks =
         choice.joins_ranks ? joined_ranks(n, *then_branch.body, *else_branch.body) : std::nullopt;
     if (!ranks) throw BranchesDiffer{n.name(), condition, &n.function(), choice.number};
@@ -193,11 +169,9 @@ void convert_if_on_data(NodeImport& n, const std::optional<Dim>& known) {
 }
 
 void convert_if(NodeImport& n) {
-  const std::optional<Contents> condition = n.contents(0);
-  if (!condition || condition->dims.size() != 1) return convert_if_on_data(n, std::nullopt);
-  const Dim& known = condition->dims[0];
-  if (!known.is_constant()) return convert_if_on_data(n, known);
-  n.inline_branch(n.graph(known.value() != 0 ? "then_branch" : "else_branch"));
+  auto condition = n.contents(0);
+  if (!condition || condition->dims.size() != 1 || !condition->dims[0].is_constant()) return convert_if_on_data(n);
+  n.inline_branch(n.graph(condition->dims[0].value() != 0 ? "then_branch" : "else_branch"));
 }
 
 }  // namespace

@@ -107,30 +107,5 @@ TEST(Squeeze, DropsAnOpenDimensionWhereAnOutputBehindItHasARankWithoutIt) {
   EXPECT_TRUE(takes(graph, 1) && !takes(graph, 2));
 }
 
-// if (rows == 1) squeeze(x) else x, as exporters write x.squeeze(); what reads it needs two dimensions.
-TEST(BranchesOnSizes, OfOtherRanksOneIsTakenThatTheRestOfTheModelFits) {
-  const std::string model =
-      "initializer { name: 'zero' data_type: 7 int64_data: 0 } initializer { name: 'one' data_type: 7 "
-      "int64_data: 1 } "
-      "initializer { name: 'axes' data_type: 7 dims: 1 int64_data: 0 } "
-      "node { op_type: 'Shape' input: 'x' output: 'shape' } node { op_type: 'Gather' input: 'shape' input: "
-      "'zero' output: 'rows' } "
-      "node { op_type: 'Equal' input: 'rows' input: 'one' output: 'lone' } "
-      "node { op_type: 'If' name: 'choice' input: 'lone' output: 's' "
-      "  attribute { name: 'then_branch' type: GRAPH g { node { op_type: 'Squeeze' input: 'x' input: 'axes' "
-      "output: 't' } "
-      "    output { name: 't' } } } "
-      "  attribute { name: 'else_branch' type: GRAPH g { node { op_type: 'Identity' input: 'x' output: 'e' } "
-      "output { name: 'e' } } } } "
-      "node { op_type: 'Transpose' input: 's' output: 'y' attribute { name: 'perm' type: INTS ints: [1, 0] } "
-      "} ";
-  std::vector<std::string> warnings;
-  const Graph graph = imported(
-      model + floats("input", "x", kOpen + "dim { dim_value: 3 } ") + "output { name: 'y' } ", &warnings);
-  EXPECT_EQ(graph.main.outputs[0]->type.str(), "Tensor[(3, N), f32]");
-  EXPECT_TRUE(takes(graph, 2) && !takes(graph, 1));
-  EXPECT_THAT(warnings, ElementsAre(::testing::HasSubstr("its else_branch is taken")));
-}
-
 }  // namespace
 }  // namespace gantry
