@@ -129,10 +129,12 @@ inline void expect_gradients(const std::string& nodes, const Inputs64& inputs, d
   graph += nodes + model_text::node("Sin", "t", "y");
   const std::vector<std::vector<double>> actual =
       run(imported(graph + gradient(names, "y", names, outputs), outputs), inputs);
+  ASSERT_EQ(actual.size(), inputs.size());
   const Graph function = imported(graph, "y");
   const auto total = [&](const Inputs64& at) {
     double sum = 0;
-    for (const double v : run(function, at)[0]) sum += v;
+    const std::vector<double> y = run(function, at).at(0);
+    for (const double v : y) sum += v;
     return sum;
   };
   for (size_t k = 0; k < inputs.size(); ++k) {
