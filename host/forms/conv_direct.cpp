@@ -1,6 +1,7 @@
 // nn.conv, every window by itself, with weights in blocks of outputs (host/targets/cpu/rule_product.cpp).
 #include "host/forms/conv_case.h"
 #include "host/forms/ranges.h"
+#include "host/support/divide.h"
 #include "host/targets/cpu/conv_model.h"
 
 namespace gantry::forms {
@@ -26,6 +27,16 @@ Misfit misfit(const FormCase& given) {
   if (given.decision.knob("plain_data") != 0 && given.decision.knob("phases") != 0)
     return "plain_data is for convolutions that are not computed as phases, whose images are channels-last";
   return std::nullopt;
+}
+
+Misfit refused(const FormCase& given) {
+  const ConvCase conv = decided_case(given);
+  const int64_t block = given.decision.knob("block");
+  ProductWork work = cpu::direct_work(conv.attrs, conv.data, conv.result, given.decision.knob("half") != 0);
+  // A group's weights are packed by themselves.
+  if (work.whole_blocks) work.channels = round_up(work.channels, block);
+  work.given_rows = static_cast<int>(given.decision.knob("rows"));
+  return misfit_of(unfit_rows(work.given_rows, choose_product_tile(work, given.context.target.machine, block)));
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
@@ -58,6 +69,7 @@ extern const Form conv_direct_form{
     .knobs = kKnobs,
     .possible = is_product_conv,
     .misfit = misfit,
+    .refused = refused,
     .bids =
         [](const FormQuestion& question, const FormContext& context) {
           return bids_of_cases(question, context, [](const ConvCase& conv, const FormContext& on) {

@@ -95,6 +95,15 @@ Misfit misfit(const FormCase& given) {
   return std::nullopt;
 }
 
+Misfit refused(const FormCase& given) {
+  const DenseCase dense = dense_case(given.question);
+  const MachineModel& machine = given.context.target.machine;
+  DenseWork work = cpu::dense_work(dense.data, dense.attrs.units, machine, false);
+  work.fixed_bits = static_cast<int>(given.decision.knob("bits"));
+  work.given_rows = static_cast<int>(given.decision.knob("rows"));
+  return misfit_of(unfit_rows(work.given_rows, choose_dense_tile(work, machine, given.decision.knob("block")).tile));
+}
+
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
   attrs->fixed_bits = given.decision.knob("bits");
@@ -112,6 +121,7 @@ extern const Form dense_integers_form{
     .knobs = kKnobs,
     .possible = is_dense,
     .misfit = misfit,
+    .refused = refused,
     .bids = bids,
     .reads_weights = true,
     .apply = apply,

@@ -36,6 +36,14 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
            .error = half ? kHalfError : 0}};
 }
 
+Misfit refused(const FormCase& given) {
+  const auto [attrs, data] = dense_case(given.question);
+  const MachineModel& machine = given.context.target.machine;
+  DenseWork work = cpu::dense_work(data, attrs.units, machine, given.decision.knob("half") != 0);
+  work.given_rows = static_cast<int>(given.decision.knob("rows"));
+  return misfit_of(unfit_rows(work.given_rows, choose_dense_tile(work, machine, given.decision.knob("block")).tile));
+}
+
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
   attrs->weight_block = given.decision.knob("block");
@@ -52,6 +60,7 @@ extern const Form dense_packed_form{
     .knobs = kKnobs,
     .possible = is_dense,
     .misfit = [](const FormCase& given) { return unfit_half(given, dense_case(given.question).data.dtype); },
+    .refused = refused,
     .bids = bids,
     .apply = apply,
 };

@@ -1,4 +1,5 @@
 // matmul as a matrix product in tiles of a GPU (host/ops/dense.h, host/targets/cuda/rule_gemm.cpp).
+#include "host/forms/ask_rule.h"
 #include "host/forms/gemm_knobs.h"
 #include "host/ops/dense.h"
 
@@ -18,6 +19,7 @@ extern const Form matmul_gemm_form{
           const MatmulAttrs* attrs = question.node.match(op::matmul);
           return attrs != nullptr && !attrs->gemm;
         },
+    .refused = ask_rule,
     .bids = [](const FormQuestion&, const FormContext&) { return std::vector<Bid>{{.decision = {"gemm", {}}}}; },
     .apply = [](const FormCase& given, WeightPacker&) -> FormedNode {
       auto attrs = std::make_shared<MatmulAttrs>(given.question.node.attrs_as<MatmulAttrs>());

@@ -201,6 +201,11 @@ ProductTile choose_product_tile(const ProductWork& work, const MachineModel& mac
   return best;
 }
 
+std::optional<UnfitKnob> unfit_rows(int given_rows, const ProductTile& chosen) {
+  if (given_rows == 0 || chosen.rows == given_rows) return std::nullopt;
+  return UnfitKnob{"rows", given_rows, "such a tile takes more registers, or more rows, than there are"};
+}
+
 double overlapped(double arithmetic, double traffic) {
   // Of the shorter, the part that adds to the longer.
   constexpr double kUnhidden = 0.3;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "host/codegen/target.h"
+#include "host/targets/common/unfit_knob.h"
 
 namespace gantry {
 
@@ -81,6 +83,11 @@ double predicted_cycles(const ProductWork& work, const ProductTile& tile, const 
 /// are packed already).
 ProductTile choose_product_tile(const ProductWork& work, const MachineModel& machine,
                                 int64_t channel_block = 0);
+
+/// Of a tile that was chosen where so many rows are given (ProductWork::given_rows, DenseWork::given_rows; 0: none
+/// are): the knob, where it has others. Then no tile of the block has them: the registers are too few, or the rows of
+/// the result.
+std::optional<UnfitKnob> unfit_rows(int given_rows, const ProductTile& chosen);
 
 /// Cycles of arithmetic and of memory traffic that goes on meanwhile.
 double overlapped(double arithmetic, double traffic);
