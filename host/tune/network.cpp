@@ -107,6 +107,7 @@ void Network::Parts::find_tasks() {
       task.kernel = node->op->name;
       task.untuned = decided.decision;
       task.space = space_of(questions.back(), context, decided.decision);
+      task.layouts = layouts_of(questions.back(), context, decided.decision);
     }
     tasks[entry->second].nodes.push_back(origin_text(node->origin));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -28,6 +29,8 @@ constexpr double kPromising = 0.985;
 constexpr size_t kBatches = 4;
 /// Share of its time that a task is hoped to lose, and what is left of that after a trial that gains nothing.
 constexpr double kHope = 0.3, kHopeLeft = 0.85;
+/// Of the time, what choices of layouts get at most, but for what makes sure of them.
+constexpr double kLayoutShare = 0.1;
 /// Of the time, what the final comparisons get at least and at most.
 constexpr double kFinalShare = 0.2, kMostFinalSeconds = 60;
 
@@ -39,6 +42,7 @@ struct State {
   double amount = 0, share = 0;
   double hope = kHope;
   bool exhausted = false;
+  bool laid = false;  ///< its images lie otherwise than untuned
   size_t trials = 0, failures = 0;
   /// The candidate that looked best since the last acceptance, with its quick ratio.
   std::optional<std::pair<Decision, double>> promising;
@@ -64,6 +68,7 @@ class Tuner {
   TuneResult run() {
     look_at_untuned();
     if (options_.resume) recall();
+    play_layouts();
     accept_promising();
     while (wants_more()) {
       for (size_t i = 0; i < kBatches && wants_more(); ++i) {
@@ -79,10 +84,11 @@ class Tuner {
  private:
   double elapsed() const { return tools_.clock.seconds() - began_; }
   double seconds_left() const { return std::max(0.0, options_.seconds - elapsed()); }
-  /// What the end needs: a sure measurement and a comparison.
+  /// What the end needs: a sure measurement, of layouts one more, and a comparison.
   double final_seconds() const {
     const double share = std::min(kFinalShare * options_.seconds, kMostFinalSeconds);
-    return std::max(share, 2.5 * sure_estimate());
+    const bool lays = std::ranges::any_of(states_, &State::laid);
+    return std::max(share, (lays ? 3.5 : 2.5) * sure_estimate());
   }
   /// Before one was made, by what a quick one took, most of which is a build.
   double sure_estimate() const { return sure_seconds_ > 0 ? sure_seconds_ : 4 * quick_seconds_; }
@@ -136,6 +142,64 @@ class Tuner {
       ended_ = "the time is over";
     }
     return ended_.empty();
+  }
+
+  // --- layouts
+
+  void play_layouts() {
+    std::vector<double> shares;
+    for (const State& state : states_) shares.push_back(state.share);
+    std::vector<LayoutChange> changes = layout_changes(tasks_, shares, kLeastShare);
+    if (changes.empty()) return;
+    result_.layouts = try_layouts(std::move(changes), layout_tools());
+    for (const LayoutTrial& trial : result_.layouts) {
+      if (trial.effort == Effort::kQuick) {
+        ++result_.trials;
+        count(trial.failure ? trial.failure->outcome : records::Outcome::kMeasured);
+      }
+      if (trial.failure)
+        result_.failures.push_back(fmt::format("{}: {}: {}", trial.change.orders,
+                                               records::name_of(trial.failure->outcome), trial.failure->why));
+      if (trial.accepted) lay(trial);
+    }
+  }
+
+  LayoutTools layout_tools() {
+    LayoutTools layouts;
+    layouts.measure = [this](const std::vector<std::vector<Trial>>& changes, Effort effort) {
+      tell(effort == Effort::kSure ? "confirming other layouts" : "trying other layouts");
+      const double begun = tools_.clock.seconds();
+      std::vector<Batch> results = tools_.measurer.measure(choices_, changes, effort);
+      double& seconds = effort == Effort::kSure ? sure_seconds_ : quick_seconds_;
+      seconds = std::max(seconds, tools_.clock.seconds() - begun);
+      return results;
+    };
+    layouts.room = [this, end = elapsed() + kLayoutShare * options_.seconds](size_t tried) -> size_t {
+      if (elapsed() > end || !wants_more()) return 0;
+      const size_t most = options_.trials.value_or(std::numeric_limits<size_t>::max());
+      return most - std::min(most, tried);
+    };
+    layouts.may_confirm = [this] { return elapsed() + final_seconds() + sure_estimate() <= options_.seconds; };
+    layouts.at_once = tools_.measurer.batches_at_once();
+    layouts.smallest_gain = options_.smallest_gain;
+    return layouts;
+  }
+
+  /// What the network gained counts as if it were these tasks' alone; their candidates lie so from now on.
+  void lay(const LayoutTrial& taken) {
+    double share = 0;
+    for (const Trial& trial : taken.change.trials) share += states_[trial.task].share;
+    const double cost = share > 0 ? std::clamp(1 - (1 - taken.whole->value) / share, 0.1, 1.0) : 1.0;
+    for (const Trial& trial : taken.change.trials) {
+      State& state = states_[trial.task];
+      const auto layout = std::ranges::find(tasks_[trial.task].layouts, trial.decision, &OtherLayout::decision);
+      state.search = Search(layout->space, trial.decision, options_.seed);
+      state.search.tell(trial.decision, cost);
+      state.promising.reset();
+      state.laid = true;
+      choices_[trial.task] = trial.decision;
+      ++result_.accepted;
+    }
   }
 
   bool states_are_over() const {
@@ -386,7 +450,7 @@ class Tuner {
     result_.ended = ended_;
     for (size_t i = 0; i < tasks_.size(); ++i)
       result_.tasks.push_back({states_[i].share, states_[i].amount, choices_[i], ratios[i], states_[i].trials,
-                               states_[i].failures});
+                               states_[i].failures, states_[i].laid && ratios[i].has_value()});
   }
 
   void undo(size_t task) {
@@ -411,8 +475,17 @@ class Tuner {
     if (trials.empty()) return {};
     tell(fmt::format("confirming what was found for {} kernel{}", trials.size(),
                      trials.size() == 1 ? "" : "s"));
+    std::vector<Trial> kernels, laid;
+    for (const Trial& trial : trials) (states_[trial.task].laid ? laid : kernels).push_back(trial);
     const Choices accepted = std::exchange(choices_, untuned_);  // what is compared with
-    std::vector<std::pair<Trial, Ratio>> confirmed = measured(trials, Effort::kSure);
+    std::vector<std::pair<Trial, Ratio>> confirmed;
+    if (!kernels.empty()) confirmed = measured(kernels, Effort::kSure);
+    const std::optional<Ratio> of_layouts = confirm_layouts(laid);
+    for (const Trial& trial : laid) {
+      if (!of_layouts) break;
+      choices_[trial.task] = trial.decision;
+      ratios[trial.task] = of_layouts;
+    }
     for (const auto& [trial, ratio] : confirmed) {
       states_[trial.task].search.tell(trial.decision, ratio.value);
       if (!gains(ratio)) continue;
@@ -424,6 +497,17 @@ class Tuner {
       if (accepted[i] == untuned_[i] && choices_[i] != untuned_[i]) ++result_.accepted;
     }
     return confirmed;
+  }
+
+  /// Of the network; none where it does not gain.
+  std::optional<Ratio> confirm_layouts(const std::vector<Trial>& laid) {
+    if (laid.empty()) return std::nullopt;
+    Batch batch = measure_once(laid, Effort::kSure);
+    if (batch.failure) {
+      result_.failures.push_back("images that lie otherwise: " + batch.failure->why);
+      return std::nullopt;
+    }
+    return gains(batch.whole) ? std::optional(std::move(batch.whole)) : std::nullopt;
   }
 
   /// Until a set of changes is shown to gain in the whole network, or none is left.
@@ -445,7 +529,8 @@ class Tuner {
   /// Of one change none.
   void keep_better_half(std::vector<Trial>& changed, std::vector<std::optional<Ratio>>& ratios) {
     const auto gained = [&](const Trial& trial) {
-      return states_[trial.task].share * (1 - ratios[trial.task]->value);
+      const State& state = states_[trial.task];
+      return (state.laid ? 1 : state.share) * (1 - ratios[trial.task]->value);
     };
     std::ranges::stable_sort(changed, [&](const Trial& a, const Trial& b) { return gained(a) > gained(b); });
     for (size_t i = changed.size() / 2; i < changed.size(); ++i) {

@@ -1,5 +1,6 @@
 // Tuning: trials in batches, acceptance, the final comparison.
 //
+//   0. In which order of axes images lie is chosen first, for the network as a whole (host/tune/layouts.h).
 //   1. Batches of trials, a candidate of each of the most promising tasks in one program, are measured
 //   quickly. A batch
 //      that fails (wrong results, a crash, a hang) is halved until it is known whose trial that was.
@@ -25,6 +26,7 @@
 #include <vector>
 
 #include "host/tune/cost_model.h"
+#include "host/tune/layouts.h"
 #include "host/tune/measurer.h"
 #include "host/tune/notebook.h"
 #include "host/tune/search.h"
@@ -56,6 +58,8 @@ struct TaskResult {
   /// With the decision to untuned, as it was confirmed; none: nothing was accepted, or it was undone.
   std::optional<Ratio> ratio;
   size_t trials = 0, failures = 0;
+  /// Its images lie otherwise, and the ratio is the network's, with all such tasks to none.
+  bool of_network = false;
 };
 
 struct TuneResult {
@@ -65,6 +69,7 @@ struct TuneResult {
   /// The tuned network to the untuned one; none: they are the same.
   std::optional<Ratio> whole;
   size_t trials = 0, accepted = 0, undone = 0;
+  std::vector<LayoutTrial> layouts;  ///< quick ones are among the trials
   /// Trials by what became of them.
   std::vector<std::pair<records::Outcome, size_t>> outcomes;
   /// Of the failures, for people: "stem.conv {form=…}: crashed: …"
