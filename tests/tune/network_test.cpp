@@ -100,6 +100,26 @@ TEST(Network, WhatASearchProposesBuildsUnlessItIsScreenedOut) {
   }
 }
 
+/// Whoever looks at them for longer: of 24 candidates for each kernel.
+TEST(Network, WhatASearchProposesFitsItsKernel) {
+  for (const char* target : {"x86-64-v3", "x86-64-v4", "cortex-a76"}) {
+    Network tuned(network(), options_for(target));
+    for (size_t task = 0; task < tuned.tasks().size(); ++task) {
+      const Task& one = tuned.tasks()[task];
+      Search search(one.space, one.untuned, 5);
+      for (int round = 0; round < 2; ++round) {
+        const std::vector<Decision> pool = search.pool(12);
+        const std::vector<Look> looks = tuned.look_at(task, pool);
+        for (size_t i = 0; i < pool.size(); ++i) {
+          EXPECT_FALSE(looks[i].misfit) << target << " " << to_string(pool[i]) << ": " << *looks[i].misfit;
+          search.tell(pool[i], 1 + 0.01 * static_cast<double>(i));
+        }
+      }
+      EXPECT_GT(search.tried(), 8U) << target << " " << one.op;
+    }
+  }
+}
+
 TEST(Network, AKnobThatFitsNoKernelIsAMisfit) {
   Network tuned(network(), options_for());
   const std::vector<Look> looks = tuned.look_at(0, {{"direct", {{"block", 64}, {"rows", 14}}}});
