@@ -18,7 +18,8 @@ namespace {
 
 /// (N, C, spatial…) as it lies.
 TensorType ordered(TensorType type, ImageOrder order) {
-  if (order == ImageOrder::kChannelsLast) std::rotate(type.shape.begin() + 1, type.shape.begin() + 2, type.shape.end());
+  if (order == ImageOrder::kChannelsLast)
+    std::rotate(type.shape.begin() + 1, type.shape.begin() + 2, type.shape.end());
   return type;
 }
 
@@ -49,8 +50,9 @@ const Node& formed_node(const FormCase& given, Function& function) {
 std::vector<Tensor> expressions_of(const Node& node, const Decision& decision) {
   std::vector<Tensor> inputs;
   for (const Value* input : node.inputs)
-    inputs.push_back(input == nullptr ? Tensor()
-                                      : placeholder(to_exprs(input->type.shape), input->type.dtype, input->name));
+    inputs.push_back(input == nullptr
+                         ? Tensor()
+                         : placeholder(to_exprs(input->type.shape), input->type.dtype, input->name));
   std::vector<Tensor> results = op_def(node).compute(node, inputs);
   const auto shared = std::make_shared<const Decision>(decision);
   for (const Operation& op : topological_order(results)) {

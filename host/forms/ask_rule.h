@@ -5,8 +5,8 @@
 
 namespace gantry::forms {
 
-/// Has the kernel of the node by itself scheduled as the decision says: what the rule says where it refuses a knob. It
-/// takes about a millisecond.
+/// Has the kernel of the node by itself scheduled as the decision says: what the rule says where it refuses a
+/// knob. It takes about a millisecond.
 Misfit ask_rule(const FormCase& given);
 
 }  // namespace gantry::forms

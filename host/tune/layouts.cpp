@@ -8,7 +8,8 @@
 namespace gantry::tune {
 namespace {
 
-/// A quick ratio of the network below this is worth to be made sure of: what one kernel gains is little of the whole.
+/// A quick ratio of the network below this is worth to be made sure of: what one kernel gains is little of
+/// the whole.
 constexpr double kPromising = 0.997;
 
 LayoutTrial trial_of(LayoutChange change, Batch batch, Effort effort) {

@@ -1,9 +1,10 @@
 // In which order of axes images lie: a choice of the network as a whole, tried on it before its kernels are.
 //
-// A decision by which a node reads or writes its images in another order moves conversions in front of other nodes and
-// changes what these read. So it is judged by the time of the whole network with nothing else changed, by the rule by
-// which decisions of kernels are (host/tune/tuner.h): a quick measurement says what is worth another; the promising ones,
-// all of them in one program, are made sure of, and where they do not gain together, the best one alone.
+// A decision by which a node reads or writes its images in another order moves conversions in front of other
+// nodes and changes what these read. So it is judged by the time of the whole network with nothing else
+// changed, by the rule by which decisions of kernels are (host/tune/tuner.h): a quick measurement says what
+// is worth another; the promising ones, all of them in one program, are made sure of, and where they do not
+// gain together, the best one alone.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +33,9 @@ struct LayoutTrial {
   bool accepted = false;
 };
 
-/// All tasks that may lie in an order in which they do not, where these are several, for each such order; then each
-/// task by itself, those of more share first, and none of a share below `least`. `shares`: of the network's time,
-/// parallel to the tasks.
+/// All tasks that may lie in an order in which they do not, where these are several, for each such order;
+/// then each task by itself, those of more share first, and none of a share below `least`. `shares`: of the
+/// network's time, parallel to the tasks.
 std::vector<LayoutChange> layout_changes(const std::vector<Task>& tasks, const std::vector<double>& shares,
                                          double least);
 

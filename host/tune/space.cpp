@@ -47,12 +47,14 @@ const Decision* proposed_by(const forms::Form& form, const std::vector<Decision>
   return found == proposed.end() ? nullptr : &*found;
 }
 
-/// Leaves out the values of a form's knobs that fit nowhere: of a knob of the schedule, beside none of the values that
-/// the others have, of which each is looked at alone, and where the rule chooses the other knobs of the schedule.
+/// Leaves out the values of a form's knobs that fit nowhere: of a knob of the schedule, beside none of the
+/// values that the others have, of which each is looked at alone, and where the rule chooses the other knobs
+/// of the schedule.
 class FittingValues {
  public:
   /// `misfit`: of the space; `refused`: a part of it that takes less time.
-  FittingValues(FormKnobs& form, const std::vector<Decision>& proposed, const Misfits& misfit, const Misfits& refused)
+  FittingValues(FormKnobs& form, const std::vector<Decision>& proposed, const Misfits& misfit,
+                const Misfits& refused)
       : form_(form), misfit_(misfit), refused_(refused) {
     for (const Decision& one : proposed)
       if (one.form == form.form) proposed_.push_back(one);
@@ -75,7 +77,8 @@ class FittingValues {
   }
 
   bool is_proposed(const KnobValues& knob, int64_t value) const {
-    return std::ranges::any_of(proposed_, [&](const Decision& one) { return knob_value(one, knob) == value; });
+    return std::ranges::any_of(proposed_,
+                               [&](const Decision& one) { return knob_value(one, knob) == value; });
   }
 
   void keep_of_packing(KnobValues& knob) {
@@ -122,8 +125,8 @@ std::string text_of(const NodeOrders& orders) {
 
 /// Found out once for each decision.
 Misfits remembered(Misfits misfit) {
-  return [misfit = std::move(misfit), known = std::make_shared<std::map<std::string, Misfit>>()](
-             const Decision& decision) {
+  return [misfit = std::move(misfit),
+          known = std::make_shared<std::map<std::string, Misfit>>()](const Decision& decision) {
     const auto [entry, is_new] = known->try_emplace(to_string(decision));
     if (is_new) entry->second = misfit(decision);
     return entry->second;
@@ -148,8 +151,9 @@ std::vector<int64_t> values_of(const forms::KnobRange& range) {
 Space space_of(const FormQuestion& question, const forms::FormContext& context, const Decision& untuned) {
   std::shared_ptr<const FormSet> set = forms::make_forms(context);
   const NodeOrders orders = set->orders(question, untuned);
-  const Misfits refused = remembered(
-      [&question, &context](const Decision& decision) { return forms::refused_by_rule(question, decision, context); });
+  const Misfits refused = remembered([&question, &context](const Decision& decision) {
+    return forms::refused_by_rule(question, decision, context);
+  });
   Space space;
   space.misfit = remembered([set, &question, orders, refused](const Decision& decision) -> Misfit {
     if (Misfit why = set->misfit(question, decision)) return why;
@@ -163,7 +167,8 @@ Space space_of(const FormQuestion& question, const forms::FormContext& context, 
       proposed.push_back(bid.decision);
   }
   // Whoever made the untuned decision: all that is of other orders is none of the space.
-  std::erase_if(proposed, [&](const Decision& decision) { return decision != untuned && space.misfit(decision); });
+  std::erase_if(proposed,
+                [&](const Decision& decision) { return decision != untuned && space.misfit(decision); });
   for (const forms::ListedForm& listed : forms::all_forms()) {
     const forms::Form& form = *listed.form;
     const Decision* own = proposed_by(form, proposed);
@@ -190,7 +195,8 @@ std::vector<OtherLayout> layouts_of(const FormQuestion& question, const forms::F
     const auto is_alike = [&](const NodeOrders& one) { return lie_alike(one, option.orders); };
     if (std::ranges::any_of(seen, is_alike)) continue;
     seen.push_back(option.orders);
-    layouts.push_back({text_of(option.orders), option.decision, space_of(question, context, option.decision)});
+    layouts.push_back(
+        {text_of(option.orders), option.decision, space_of(question, context, option.decision)});
   }
   return layouts;
 }

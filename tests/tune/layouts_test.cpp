@@ -34,7 +34,8 @@ TEST(LayoutChanges, AreOfAllTasksTogetherThenOfEachByItsShare) {
   const std::vector<LayoutChange> changes = layout_changes(tasks, {0.1, 0.5, 0.3, 0.001}, 0.01);
   ASSERT_THAT(changes, SizeIs(4));
   EXPECT_EQ(changes[0].orders, "a");
-  EXPECT_THAT(tasks_of(changes[0]), ElementsAre(0, 2, 3)) << "small ones too, where they cost no trial of their own";
+  EXPECT_THAT(tasks_of(changes[0]), ElementsAre(0, 2, 3))
+      << "small ones too, where they cost no trial of their own";
   EXPECT_THAT(tasks_of(changes[1]), ElementsAre(2));
   EXPECT_EQ(changes[1].orders, "a");
   EXPECT_THAT(tasks_of(changes[2]), ElementsAre(2));

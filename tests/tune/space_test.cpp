@@ -95,7 +95,8 @@ TEST(Space, HasAllFormsThatWriteImagesInThatOrder) {
   const FormQuestion question = node.question(true);
   const forms::FormContext context = context_of("x86-64-v3");
   const Space space = space_of(question, context, {"winograd4", {{"block", 16}}});
-  EXPECT_EQ(space.misfit({"direct", {{"block", 16}}}), std::nullopt) << "images are converted in front of both";
+  EXPECT_EQ(space.misfit({"direct", {{"block", 16}}}), std::nullopt)
+      << "images are converted in front of both";
   EXPECT_NE(space.misfit({"direct", {{"block", 16}, {"plain_data", 1}}}), std::nullopt);
   EXPECT_NE(space.misfit({"direct", {{"block", 16}, {"rows", 13}}}), std::nullopt);
   EXPECT_THAT(values(space, "direct", "plain_data"), ElementsAre(0));

@@ -1,5 +1,6 @@
-// A knob of the schedule that a decision gives a value which no plan of the kernel has: said by a predicate beside the
-// model that makes the plans, asked by the rule, which refuses it, and by who looks for decisions that fit.
+// A knob of the schedule that a decision gives a value which no plan of the kernel has: said by a predicate
+// beside the model that makes the plans, asked by the rule, which refuses it, and by who looks for decisions
+// that fit.
 #pragma once
 
 #include <fmt/format.h>
