@@ -102,16 +102,18 @@ std::string layouts_text(const TuneReport& report) {
   const std::vector<tune::LayoutTrial>& layouts = report.result.layouts;
   if (layouts.empty()) return "";
   const auto tried = std::ranges::count(layouts, tune::Effort::kQuick, &tune::LayoutTrial::effort);
-  std::string text = fmt::format("{} other layout{} tried on the whole network", tried, tried == 1 ? "" : "s");
+  std::string text =
+      fmt::format("{} other layout{} tried on the whole network", tried, tried == 1 ? "" : "s");
   const tune::LayoutTrial& last = layouts.back();
   if (!last.accepted) return text + ", none accepted\n";
-  const bool kept = std::ranges::any_of(
-      last.change.trials, [&](const tune::Trial& trial) { return report.result.tasks[trial.task].of_network; });
+  const bool kept = std::ranges::any_of(last.change.trials, [&](const tune::Trial& trial) {
+    return report.result.tasks[trial.task].of_network;
+  });
   if (!kept) return text + ", one accepted and undone at the end\n";
   const std::vector<std::string> nodes = nodes_of(report, last.change);
   return text + fmt::format("; kept: {} of {}, {} less ({:.1f} to {:.1f} %)\n", last.change.orders,
-                            fmt::join(nodes, ", "), percent(1 - last.whole->value), 100 * (1 - last.whole->high),
-                            100 * (1 - last.whole->low));
+                            fmt::join(nodes, ", "), percent(1 - last.whole->value),
+                            100 * (1 - last.whole->high), 100 * (1 - last.whole->low));
 }
 
 /// Waits that nobody sees are not worth a word.
@@ -187,7 +189,9 @@ std::string tuning_text(const TuneReport& report, size_t width) {
   for (const size_t i : order) {
     const tune::TaskResult& result = report.result.tasks[i];
     table.row({nodes_text(report.tasks[i]), percent(result.share), amount_text(report.metric, result.amount),
-               result.ratio && !result.of_network ? amount_text(report.metric, result.amount * result.ratio->value) : "",
+               result.ratio && !result.of_network
+                   ? amount_text(report.metric, result.amount * result.ratio->value)
+                   : "",
                std::to_string(result.trials), change_text(report.tasks[i], result)});
   }
   return (table.empty() ? "" : table.str(0, width) + "\n") + layouts_text(report) + summary(report);

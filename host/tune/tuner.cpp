@@ -179,7 +179,9 @@ class Tuner {
       const size_t most = options_.trials.value_or(std::numeric_limits<size_t>::max());
       return most - std::min(most, tried);
     };
-    layouts.may_confirm = [this] { return elapsed() + final_seconds() + sure_estimate() <= options_.seconds; };
+    layouts.may_confirm = [this] {
+      return elapsed() + final_seconds() + sure_estimate() <= options_.seconds;
+    };
     layouts.at_once = tools_.measurer.batches_at_once();
     layouts.smallest_gain = options_.smallest_gain;
     return layouts;
@@ -192,7 +194,8 @@ class Tuner {
     const double cost = share > 0 ? std::clamp(1 - (1 - taken.whole->value) / share, 0.1, 1.0) : 1.0;
     for (const Trial& trial : taken.change.trials) {
       State& state = states_[trial.task];
-      const auto layout = std::ranges::find(tasks_[trial.task].layouts, trial.decision, &OtherLayout::decision);
+      const auto layout =
+          std::ranges::find(tasks_[trial.task].layouts, trial.decision, &OtherLayout::decision);
       state.search = Search(layout->space, trial.decision, options_.seed);
       state.search.tell(trial.decision, cost);
       state.promising.reset();
@@ -436,7 +439,8 @@ class Tuner {
     // What decides later is what was kept in the end.
     const auto note = [&](const auto& is_kept) {
       for (const auto& [trial, ratio] : confirmed)
-        tools_.notebook.measured(tasks_[trial.task], trial.decision, untuned_[trial.task], ratio, is_kept(trial));
+        tools_.notebook.measured(tasks_[trial.task], trial.decision, untuned_[trial.task], ratio,
+                                 is_kept(trial));
     };
     try {
       compare_whole(ratios);
