@@ -1,6 +1,7 @@
 #include "host/forms/ask_rule.h"
 
 #include <algorithm>
+#include <any>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,27 +24,60 @@ TensorType ordered(TensorType type, ImageOrder order) {
   return type;
 }
 
-/// Of the node as the decision has it, alone in a function: packed weights are nodes that nobody computes.
-const Node& formed_node(const FormCase& given, Function& function) {
+/// The decision without what the schedule's rule may choose.
+Decision packing_of(const FormCase& given) {
+  Decision packing{given.decision.form, {}};
+  for (const ListedForm& listed : all_forms()) {
+    const Form& form = *listed.form;
+    if (form.name != packing.form || !form.possible(given.question, given.context)) continue;
+    for (const auto& [name, value] : given.decision.knobs) {
+      const auto knob = std::ranges::find(form.knobs, name, &Knob::name);
+      if (knob != form.knobs.end() && !knob->of_schedule) packing.knobs.emplace_back(name, value);
+    }
+    break;
+  }
+  return packing;
+}
+
+/// A node as a decision has it, alone in a function: packed weights are nodes that nobody computes.
+struct Formed {
+  Decision packing;
+  std::shared_ptr<Function> function;
+  const Node* node = nullptr;
+};
+
+Formed formed_by(const FormCase& given, Decision packing) {
   const Node& node = given.question.node;
+  const auto function = std::make_shared<Function>("asked");
   const auto copy = [&](const Value& value) {
-    return value.is_constant() ? function.add_constant(value.name, value.constant)
-                               : function.add_parameter(value.name, value.type);
+    return value.is_constant() ? function->add_constant(value.name, value.constant)
+                               : function->add_parameter(value.name, value.type);
   };
   FormQuestion question{.node = node,
                         .weight = given.question.weight == nullptr ? nullptr : copy(*given.question.weight),
                         .plain_data = given.question.plain_data,
                         .may_split = given.question.may_split};
   const std::unique_ptr<FormSet> forms = make_forms(given.context);
-  const NodeOrders orders = forms->orders(question, given.decision);
-  WeightPacker packer(function, node.origin);
-  const FormedNode formed = forms->apply(question, given.decision, packer);
+  const NodeOrders orders = forms->orders(question, packing);
+  WeightPacker packer(*function, node.origin);
+  const FormedNode formed = forms->apply(question, packing, packer);
   const TensorType data = formed.phases ? formed.phases->data : node.inputs[0]->type;
-  std::vector<Value*> inputs{function.add_parameter("data", ordered(data, orders.data))};
+  std::vector<Value*> inputs{function->add_parameter("data", ordered(data, orders.data))};
   inputs.insert(inputs.end(), formed.weights.begin(), formed.weights.end());
   for (size_t i = formed.weights.empty() ? 1 : 2; i < node.inputs.size(); ++i)
     inputs.push_back(node.inputs[i] == nullptr ? nullptr : copy(*node.inputs[i]));
-  return *Builder(function, node.origin).again(node, std::move(inputs), formed.attrs);
+  const Node* made = Builder(*function, node.origin).again(node, std::move(inputs), formed.attrs);
+  return {std::move(packing), function, made};
+}
+
+/// Kept with the question: to pack weights may take a while, and who asks asks of many schedules.
+Formed formed_node(const FormCase& given) {
+  Decision packing = packing_of(given);
+  const auto* known = std::any_cast<Formed>(&given.question.found);
+  if (known != nullptr && known->packing == packing) return *known;
+  Formed formed = formed_by(given, std::move(packing));
+  given.question.found = formed;
+  return formed;
 }
 
 /// Over placeholders; the decision is the kernel's.
@@ -66,10 +100,9 @@ std::vector<Tensor> expressions_of(const Node& node, const Decision& decision) {
 }  // namespace
 
 Misfit ask_rule(const FormCase& given) {
-  Function function("asked");
-  const Node& node = formed_node(given, function);
+  const Formed formed = formed_node(given);
   try {
-    make_schedule(expressions_of(node, given.decision), given.context.target);
+    make_schedule(expressions_of(*formed.node, given.decision), given.context.target);
   } catch (const KnobMisfit& misfit) {
     return misfit.what();
   }

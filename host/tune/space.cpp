@@ -61,7 +61,7 @@ class FittingValues {
   }
 
   void keep() {
-    for (const Decision& one : proposed_) packed_.push_back(left_to_the_rule(one));
+    for (const Decision& one : proposed_) add_packed(left_to_the_rule(one));
     for (KnobValues& knob : form_.knobs)
       if (!knob.of_schedule) keep_of_packing(knob);
     for (KnobValues& knob : form_.knobs)
@@ -74,6 +74,10 @@ class FittingValues {
     for (const KnobValues& knob : form_.knobs)
       if (knob.of_schedule) decision = with_knob(decision, form_, knob, std::nullopt);
     return decision;
+  }
+
+  void add_packed(Decision decision) {
+    if (std::ranges::find(packed_, decision) == packed_.end()) packed_.push_back(std::move(decision));
   }
 
   bool is_proposed(const KnobValues& knob, int64_t value) const {
@@ -89,7 +93,7 @@ class FittingValues {
         Decision changed = with_knob(left_to_the_rule(one), form_, knob, value);
         if (misfit_(changed)) continue;
         fits = true;
-        packed_.push_back(std::move(changed));
+        add_packed(std::move(changed));
       }
       if (fits) kept.push_back(value);
     }
