@@ -29,14 +29,24 @@ Misfit misfit(const FormCase& given) {
   return std::nullopt;
 }
 
-Misfit refused(const FormCase& given) {
+/// As the rule has it.
+ProductWork work_of(const FormCase& given) {
   const ConvCase conv = decided_case(given);
-  const int64_t block = given.decision.knob("block");
   ProductWork work = cpu::direct_work(conv.attrs, conv.data, conv.result, given.decision.knob("half") != 0);
   // A group's weights are packed by themselves.
-  if (work.whole_blocks) work.channels = round_up(work.channels, block);
+  if (work.whole_blocks) work.channels = round_up(work.channels, given.decision.knob("block"));
   work.given_rows = static_cast<int>(given.decision.knob("rows"));
-  return misfit_of(unfit_rows(work.given_rows, choose_product_tile(work, given.context.target.machine, block)));
+  return work;
+}
+
+Misfit refused(const FormCase& given) {
+  const ProductWork work = work_of(given);
+  return misfit_of(unfit_rows(
+      work.given_rows, choose_product_tile(work, given.context.target.machine, given.decision.knob("block"))));
+}
+
+Misfit hopeless(const FormCase& given) {
+  return hopeless_block(has_tile(work_of(given), given.context.target.machine, given.decision.knob("block")));
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
@@ -70,6 +80,7 @@ extern const Form conv_direct_form{
     .possible = is_product_conv,
     .misfit = misfit,
     .refused = refused,
+    .hopeless = hopeless,
     .bids =
         [](const FormQuestion& question, const FormContext& context) {
           return bids_of_cases(question, context, [](const ConvCase& conv, const FormContext& on) {

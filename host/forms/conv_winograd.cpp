@@ -183,6 +183,15 @@ Misfit refused(const FormCase& given) {
 }
 
 template <ConvAlgorithm kAlgorithm>
+Misfit hopeless(const FormCase& given) {
+  if (given.context.target.for_gpu() || given.decision.knob("parts") != 0) return std::nullopt;
+  const ConvCase conv = decided_case(given);
+  return hopeless_block(cpu::has_winograd_tile(*formed_attrs(given, kAlgorithm), conv.data, conv.result,
+                                               given.context.target.machine, given.decision.knob("block"),
+                                               given.decision.knob("half") != 0));
+}
+
+template <ConvAlgorithm kAlgorithm>
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = formed_attrs(given, kAlgorithm);
   Value* packed = packer.winograd(merged_weight(given, packer), *attrs);
@@ -198,6 +207,7 @@ constexpr Form form_of(std::string_view name) {
           .possible = is_product_conv,
           .misfit = misfit<kAlgorithm>,
           .refused = refused<kAlgorithm>,
+          .hopeless = hopeless<kAlgorithm>,
           .bids = bids<kAlgorithm>,
           .orders = [](const FormCase& given) { return conv_orders(given, true); },
           .apply = apply<kAlgorithm>};

@@ -95,13 +95,22 @@ Misfit misfit(const FormCase& given) {
   return std::nullopt;
 }
 
-Misfit refused(const FormCase& given) {
+DenseWork work_of(const FormCase& given) {
   const DenseCase dense = dense_case(given.question);
-  const MachineModel& machine = given.context.target.machine;
-  DenseWork work = cpu::dense_work(dense.data, dense.attrs.units, machine, false);
+  DenseWork work = cpu::dense_work(dense.data, dense.attrs.units, given.context.target.machine, false);
   work.fixed_bits = static_cast<int>(given.decision.knob("bits"));
   work.given_rows = static_cast<int>(given.decision.knob("rows"));
-  return misfit_of(unfit_rows(work.given_rows, choose_dense_tile(work, machine, given.decision.knob("block")).tile));
+  return work;
+}
+
+Misfit refused(const FormCase& given) {
+  const DenseWork work = work_of(given);
+  return misfit_of(unfit_rows(
+      work.given_rows, choose_dense_tile(work, given.context.target.machine, given.decision.knob("block")).tile));
+}
+
+Misfit hopeless(const FormCase& given) {
+  return hopeless_block(has_dense_tile(work_of(given), given.context.target.machine, given.decision.knob("block")));
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
@@ -122,6 +131,7 @@ extern const Form dense_integers_form{
     .possible = is_dense,
     .misfit = misfit,
     .refused = refused,
+    .hopeless = hopeless,
     .bids = bids,
     .reads_weights = true,
     .apply = apply,

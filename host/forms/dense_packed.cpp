@@ -36,12 +36,22 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
            .error = half ? kHalfError : 0}};
 }
 
-Misfit refused(const FormCase& given) {
+DenseWork work_of(const FormCase& given) {
   const auto [attrs, data] = dense_case(given.question);
-  const MachineModel& machine = given.context.target.machine;
-  DenseWork work = cpu::dense_work(data, attrs.units, machine, given.decision.knob("half") != 0);
+  DenseWork work =
+      cpu::dense_work(data, attrs.units, given.context.target.machine, given.decision.knob("half") != 0);
   work.given_rows = static_cast<int>(given.decision.knob("rows"));
-  return misfit_of(unfit_rows(work.given_rows, choose_dense_tile(work, machine, given.decision.knob("block")).tile));
+  return work;
+}
+
+Misfit refused(const FormCase& given) {
+  const DenseWork work = work_of(given);
+  return misfit_of(unfit_rows(
+      work.given_rows, choose_dense_tile(work, given.context.target.machine, given.decision.knob("block")).tile));
+}
+
+Misfit hopeless(const FormCase& given) {
+  return hopeless_block(has_dense_tile(work_of(given), given.context.target.machine, given.decision.knob("block")));
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
@@ -61,6 +71,7 @@ extern const Form dense_packed_form{
     .possible = is_dense,
     .misfit = [](const FormCase& given) { return unfit_half(given, dense_case(given.question).data.dtype); },
     .refused = refused,
+    .hopeless = hopeless,
     .bids = bids,
     .apply = apply,
 };

@@ -85,6 +85,9 @@ struct Form {
   /// Of a decision that fits: why the rule that schedules the node's kernel refuses a knob of the schedule, as far as the
   /// node tells without what joins its kernel. By the predicate that the rule asks itself; null: it refuses none.
   Misfit (*refused)(const FormCase&) = nullptr;
+  /// Of a decision that fits and leaves the schedule to the rule: why it is not worth a try for who looks for faster
+  /// ones, though somebody may ask for it; null: all are.
+  Misfit (*hopeless)(const FormCase&) = nullptr;
   /// In the order in which they are looked at; null: it is only for who asks for it.
   std::vector<Bid> (*bids)(const FormQuestion&, const FormContext&) = nullptr;
   /// Its bids depend on the values of the weights, and not on their type alone.

@@ -19,6 +19,10 @@ constexpr Knob kTileRows{"rows", 0, "results whose sums a register tile keeps at
 inline Misfit misfit_of(const std::optional<UnfitKnob>& knob) {
   return knob ? Misfit(knob->str()) : std::nullopt;
 }
+/// Form::hopeless of a block of weights, by whether a tile of registers has it.
+inline Misfit hopeless_block(bool has_tile) {
+  return has_tile ? Misfit() : "registers do not hold the sums of such a block";
+}
 /// The extent in so many equal parts, rounded up, for parts up to `most`: rising, each once.
 std::vector<int64_t> even_parts(int64_t extent, int64_t most);
 /// Of knobs that cut loops into blocks: at least 1, at most `most`.

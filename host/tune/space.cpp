@@ -49,13 +49,13 @@ const Decision* proposed_by(const forms::Form& form, const std::vector<Decision>
 
 /// Leaves out the values of a form's knobs that fit nowhere: of a knob of the schedule, beside none of the
 /// values that the others have, of which each is looked at alone, and where the rule chooses the other knobs
-/// of the schedule.
+/// of the schedule. Of the other knobs those are left out, too, that are not worth a try.
 class FittingValues {
  public:
-  /// `misfit`: of the space; `refused`: a part of it that takes less time.
+  /// `misfit`: of the space; `refused`: a part of it that takes less time; `hopeless`: forms::hopeless.
   FittingValues(FormKnobs& form, const std::vector<Decision>& proposed, const Misfits& misfit,
-                const Misfits& refused)
-      : form_(form), misfit_(misfit), refused_(refused) {
+                const Misfits& refused, const Misfits& hopeless)
+      : form_(form), misfit_(misfit), refused_(refused), hopeless_(hopeless) {
     for (const Decision& one : proposed)
       if (one.form == form.form) proposed_.push_back(one);
   }
@@ -85,13 +85,14 @@ class FittingValues {
                                [&](const Decision& one) { return knob_value(one, knob) == value; });
   }
 
+  /// What is proposed stays.
   void keep_of_packing(KnobValues& knob) {
     std::vector<int64_t> kept;
     for (const int64_t value : knob.values) {
       bool fits = is_proposed(knob, value);
       for (const Decision& one : proposed_) {
         Decision changed = with_knob(left_to_the_rule(one), form_, knob, value);
-        if (misfit_(changed)) continue;
+        if (misfit_(changed) || (!fits && hopeless_(changed))) continue;
         fits = true;
         add_packed(std::move(changed));
       }
@@ -110,7 +111,7 @@ class FittingValues {
   }
 
   FormKnobs& form_;
-  const Misfits &misfit_, &refused_;
+  const Misfits &misfit_, &refused_, &hopeless_;
   std::vector<Decision> proposed_;  ///< of the form
   std::vector<Decision> packed_;    ///< without knobs of the schedule; all but the first ones fit
 };
@@ -158,6 +159,9 @@ Space space_of(const FormQuestion& question, const forms::FormContext& context, 
   const Misfits refused = remembered([&question, &context](const Decision& decision) {
     return forms::refused_by_rule(question, decision, context);
   });
+  const Misfits hopeless = [&question, &context](const Decision& decision) {
+    return forms::hopeless(question, decision, context);
+  };
   Space space;
   space.misfit = remembered([set, &question, orders, refused](const Decision& decision) -> Misfit {
     if (Misfit why = set->misfit(question, decision)) return why;
@@ -181,7 +185,7 @@ Space space_of(const FormQuestion& question, const forms::FormContext& context, 
     // Ranges may depend on other knobs: those of what is proposed.
     for (const forms::Knob& knob : form.knobs)
       knobs.knobs.push_back(values_of_knob(knob, {question, *own, context}, proposed));
-    FittingValues(knobs, proposed, space.misfit, refused).keep();
+    FittingValues(knobs, proposed, space.misfit, refused, hopeless).keep();
     space.forms.push_back(std::move(knobs));
   }
   for (Decision& decision : proposed) {

@@ -63,6 +63,28 @@ TEST(Space, OfAProductOfOneRowHasTilesOfOneRow) {
   EXPECT_THAT(values(space, "packed", "rows"), ElementsAre(1));
 }
 
+TEST(Space, HasBlocksWhoseSumsRegistersHold) {
+  // Of 16 registers of 8 sums each one is for the data: of a row of 7 vectors there are sums and weights.
+  const forms::FormContext context = context_of("x86-64-v3");
+  const LoneNode node = convolution(32, 256, 12);
+  const FormQuestion question = node.question();
+  const Space space = space_of(question, context, {"direct", {{"block", 16}}});
+  EXPECT_THAT(values(space, "direct", "block"), AllOf(Each(Le(56)), Contains(8), Contains(48)));
+  // More than one block of few outputs would be zeros.
+  const LoneNode narrow = convolution(32, 16, 12);
+  const FormQuestion of_narrow = narrow.question();
+  EXPECT_THAT(values(space_of(of_narrow, context, {"direct", {{"block", 8}}}), "direct", "block"),
+              ElementsAre(8, 16));
+}
+
+TEST(Space, ABlockThatIsProposedIsOneOfItsOwn) {
+  const forms::FormContext context = context_of("x86-64-v3");
+  const LoneNode node = convolution(32, 256, 12);
+  const FormQuestion question = node.question();
+  EXPECT_THAT(values(space_of(question, context, {"direct", {{"block", 128}}}), "direct", "block"),
+              Contains(128));
+}
+
 TEST(Space, OfWinogradsAlgorithmHasChunksOfTheTilesThatThereAre) {
   const LoneNode node = convolution(32, 32, 12);
   const FormQuestion question = node.question();

@@ -164,6 +164,11 @@ std::vector<ProductTile> product_tile_space(const ProductWork& work, const Machi
   return space;
 }
 
+bool has_tile(const ProductWork& work, const MachineModel& machine, int64_t channel_block) {
+  return std::ranges::any_of(product_tile_space(work, machine),
+                             [&](const ProductTile& tile) { return tile.channel_block() == channel_block; });
+}
+
 double predicted_cycles(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
   int64_t extent = work.row_extent == 0 ? guess::value(guess::Extent::kSide) : work.row_extent;
   double tiles = double(ceil_div(extent, tile.rows)) * double(work.row_count) *

@@ -74,6 +74,9 @@ int registers_of(const ProductTile& tile, const MachineModel& machine);
 /// Every tile that fits the register file.
 std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine);
 
+/// Whether one of them has that block: weights in others are met by a row of more vectors than registers hold.
+bool has_tile(const ProductWork& work, const MachineModel& machine, int64_t channel_block);
+
 /// Predicted cycles on one core: the slowest of multiply-adds (throughput and latency), first-level loads and
 /// the stream of weights from the level that holds their panel, for all tiles including what they compute in
 /// vain at the edges, plus a fixed cost a tile for the epilogue.
