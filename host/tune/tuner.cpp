@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "host/support/error.h"
+#include "host/tune/task_state.h"
 
 namespace gantry::tune {
 namespace {
@@ -27,26 +28,10 @@ constexpr double kExplore = 0.15;
 constexpr double kPromising = 0.985;
 /// Quick batches between two rounds of acceptance.
 constexpr size_t kBatches = 4;
-/// Share of its time that a task is hoped to lose, and what is left of that after a trial that gains nothing.
-constexpr double kHope = 0.3, kHopeLeft = 0.85;
 /// Of the time, what choices of layouts get at most, but for what makes sure of them.
 constexpr double kLayoutShare = 0.1;
 /// Of the time, what the final comparisons get at least and at most.
 constexpr double kFinalShare = 0.2, kMostFinalSeconds = 60;
-
-/// What is known of a task while tuning.
-struct State {
-  State(const Task& task, uint64_t seed) : search(task.space, task.untuned, seed) {}
-
-  Search search;
-  double amount = 0, share = 0;
-  double hope = kHope;
-  bool exhausted = false;
-  bool laid = false;  ///< its images lie otherwise than untuned
-  size_t trials = 0, failures = 0;
-  /// The candidate that looked best since the last acceptance, with its quick ratio.
-  std::optional<std::pair<Decision, double>> promising;
-};
 
 class Tuner {
  public:
@@ -87,7 +72,7 @@ class Tuner {
   /// What the end needs: a sure measurement, of layouts one more, and a comparison.
   double final_seconds() const {
     const double share = std::min(kFinalShare * options_.seconds, kMostFinalSeconds);
-    const bool lays = std::ranges::any_of(states_, &State::laid);
+    const bool lays = std::ranges::any_of(states_, &TaskState::laid);
     return std::max(share, (lays ? 3.5 : 2.5) * sure_estimate());
   }
   /// Before one was made, by what a quick one took, most of which is a build.
@@ -148,7 +133,7 @@ class Tuner {
 
   void play_layouts() {
     std::vector<double> shares;
-    for (const State& state : states_) shares.push_back(state.share);
+    for (const TaskState& state : states_) shares.push_back(state.share);
     std::vector<LayoutChange> changes = layout_changes(tasks_, shares, kLeastShare);
     if (changes.empty()) return;
     result_.layouts = try_layouts(std::move(changes), layout_tools());
@@ -193,7 +178,7 @@ class Tuner {
     for (const Trial& trial : taken.change.trials) share += states_[trial.task].share;
     const double cost = share > 0 ? std::clamp(1 - (1 - taken.whole->value) / share, 0.1, 1.0) : 1.0;
     for (const Trial& trial : taken.change.trials) {
-      State& state = states_[trial.task];
+      TaskState& state = states_[trial.task];
       const auto layout =
           std::ranges::find(tasks_[trial.task].layouts, trial.decision, &OtherLayout::decision);
       state.search = Search(layout->space, trial.decision, options_.seed);
@@ -207,13 +192,13 @@ class Tuner {
 
   bool states_are_over() const {
     return std::ranges::all_of(
-        states_, [](const State& state) { return state.exhausted || state.share < kLeastShare; });
+        states_, [](const TaskState& state) { return state.exhausted || state.share < kLeastShare; });
   }
 
   // --- trials
 
   /// What may be gained by another trial of the task.
-  static double worth(const State& state) {
+  static double worth(const TaskState& state) {
     return state.exhausted || state.share < kLeastShare ? 0 : state.share * state.hope;
   }
 
@@ -263,7 +248,7 @@ class Tuner {
   }
 
   std::optional<Decision> next_candidate(size_t task) {
-    State& state = states_[task];
+    TaskState& state = states_[task];
     std::vector<Decision> candidates;
     std::vector<Prospect> prospects;
     // Pools may hold misfits alone; a few of them are looked through.
@@ -336,7 +321,7 @@ class Tuner {
   }
 
   void learn_of(const Trial& trial, const Ratio& ratio) {
-    State& state = states_[trial.task];
+    TaskState& state = states_[trial.task];
     const double cost = note(trial, ratio);
     count(records::Outcome::kMeasured);
     if (ratio.value < kPromising) {
@@ -348,14 +333,14 @@ class Tuner {
 
   /// `cost`: to untuned.
   void note_promising(size_t task, const Decision& decision, double cost) {
-    State& state = states_[task];
+    TaskState& state = states_[task];
     const double ratio = cost / state.search.cost_of(choices_[task]).value_or(1);
     if (decision == choices_[task] || ratio >= kPromising) return;
     if (!state.promising || ratio < state.promising->second) state.promising.emplace(decision, ratio);
   }
 
   void fail(size_t task, const Decision& decision, const Failure& failure) {
-    State& state = states_[task];
+    TaskState& state = states_[task];
     state.search.tell_failed(decision);
     count(failure.outcome);
     // Whoever tries it finds that out as fast as a record of it is read.
@@ -411,7 +396,7 @@ class Tuner {
   bool gains(const Ratio& ratio) const { return ratio.high < 1 - options_.smallest_gain; }
 
   void judge(const Trial& trial, const Ratio& ratio) {
-    State& state = states_[trial.task];
+    TaskState& state = states_[trial.task];
     note(trial, ratio);
     if (!gains(ratio)) {
       state.hope *= kHopeLeft;
@@ -533,7 +518,7 @@ class Tuner {
   /// Of one change none.
   void keep_better_half(std::vector<Trial>& changed, std::vector<std::optional<Ratio>>& ratios) {
     const auto gained = [&](const Trial& trial) {
-      const State& state = states_[trial.task];
+      const TaskState& state = states_[trial.task];
       return (state.laid ? 1 : state.share) * (1 - ratios[trial.task]->value);
     };
     std::ranges::stable_sort(changed, [&](const Trial& a, const Trial& b) { return gained(a) > gained(b); });
@@ -549,7 +534,7 @@ class Tuner {
   Random random_;
   double began_;
   Choices untuned_, choices_;
-  std::vector<State> states_;
+  std::vector<TaskState> states_;
   std::vector<Example> examples_;
   std::map<std::pair<size_t, std::string>, Prospect> prospects_;
   std::set<std::pair<size_t, std::string>> in_flight_;  ///< chosen, and not measured yet
