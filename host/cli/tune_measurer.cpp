@@ -44,7 +44,7 @@ struct Program {
 using ProgramPtr = std::shared_ptr<const Program>;
 
 std::string key_of(const Choices& choices) {
-  std::string key;
+  std::string key = choices.combined ? "combined\n" : "";
   for (const Decision& decision : choices) key += to_string(decision) + "\n";
   return key;
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "host/driver/custom_builder.h"
+#include "host/driver/decision_file.h"
 #include "host/driver/pipeline.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/builtin.h"
@@ -256,6 +257,10 @@ class FunctionLowering {
   const CompileOptions& options_;
 };
 
+bool combines_products(const Target& target, const CompileOptions& options) {
+  return options.decisions && options.decisions->combines_products(target.name);
+}
+
 /// Passes for the target. A plan that goes on when values are known does not reach into a GPU's memory: so
 /// far the CPU beside it runs all of such a program, which is optimised for that.
 std::vector<NodeDecision> optimise(Graph& graph, const Target& target, const CompileOptions& options) {
@@ -297,6 +302,7 @@ Program build_with_records(const Graph& graph, const Target& target, CompileOpti
   for (;;) {
     Program program{clone_graph(graph), {}, {}, {}, {}, {}, {}};
     program.decisions = optimise(program.graph, target, options);
+    program.combined = combines_products(target, options);
     try {
       lower(program, target, options);
       return program;
@@ -321,6 +327,7 @@ Program build_program(Graph&& graph, const Target& target, const CompileOptions&
   if (options.records) return build_with_records(graph, target, options);
   Program program{std::move(graph), {}, {}, {}, {}, {}, {}};
   program.decisions = optimise(program.graph, target, options);
+  program.combined = combines_products(target, options);
   lower(program, target, options);
   return program;
 }

@@ -52,8 +52,12 @@ struct Task {
   std::vector<OtherLayout> layouts = {};
 };
 
-/// A decision for each task, parallel to the list of tasks.
-using Choices = std::vector<Decision>;
+/// A decision for each task, parallel to the list of tasks, and what is decided for the network.
+struct Choices : std::vector<Decision> {
+  bool combined = false;  ///< products of the same data are one (host/passes/combine_parallel.h)
+
+  bool operator==(const Choices&) const = default;
+};
 
 /// A decision that is tried for one task.
 struct Trial {
