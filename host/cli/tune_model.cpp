@@ -168,6 +168,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   const std::string& label = prepared.label;
   tune::Choices untuned;
   for (const tune::Task& task : network.tasks()) untuned.push_back(task.untuned);
+  untuned.combined = network.combined();
   measurer.profile(untuned);  // says how many threads there are
   const tune::RunFacts facts = run_facts(network, measurer, execution, machines->name());
   tune::Notebook notebook(store.get(), facts, [&](const std::string& message) { invocation.warn(message); });
@@ -177,6 +178,8 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   if (store) prior = network.prior(*store, facts.setting);
   tune::TuneOptions tuning = options.tune;
   tuning.seconds = std::max(0.0, tuning.seconds - clock.seconds());
+  tuning.combined = network.combined();
+  tuning.may_combine = network.may_combine();
   if (options.metric == tune::Metric::kInstructions) tuning.smallest_gain = kSmallestGain;
   const auto tune = [&] {
     return tune::tune(network.tasks(), tuning,

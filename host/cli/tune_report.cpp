@@ -68,6 +68,13 @@ Json layout_json(const TuneReport& report, const tune::LayoutTrial& trial) {
           {"accepted", trial.accepted}};
 }
 
+Json combined_json(const tune::TuneResult& result) {
+  if (!result.combined) return nullptr;
+  return {{"ratio", ratio_json(result.combined->whole)},
+          {"accepted", result.combined->accepted},
+          {"kept", result.choices.combined}};
+}
+
 std::string amount_text(tune::Metric metric, double amount) {
   return metric == tune::Metric::kTime ? duration_text(amount) : count_text(amount);
 }
@@ -114,6 +121,19 @@ std::string layouts_text(const TuneReport& report) {
   return text + fmt::format("; kept: {} of {}, {} less ({:.1f} to {:.1f} %)\n", last.change.orders,
                             fmt::join(nodes, ", "), percent(1 - last.whole->value),
                             100 * (1 - last.whole->high), 100 * (1 - last.whole->low));
+}
+
+/// Empty: it was not tried.
+std::string combined_text(const tune::TuneResult& result) {
+  if (!result.combined) return "";
+  const std::optional<tune::Ratio>& whole = result.combined->whole;
+  if (!whole) return "products of the same data could not be combined\n";
+  return fmt::format(
+      "products of the same data combined: {:.3f} ({:.3f} to {:.3f}) of the network as it was, {}\n",
+      whole->value, whole->low, whole->high,
+      result.choices.combined     ? "kept"
+      : result.combined->accepted ? "accepted and undone at the end"
+                                  : "not accepted");
 }
 
 /// Waits that nobody sees are not worth a word.
@@ -167,6 +187,7 @@ std::string tuning_json(const TuneReport& report) {
   json["failures"] = result.failures;
   json["layouts"] = Json::array();
   for (const tune::LayoutTrial& trial : result.layouts) json["layouts"].push_back(layout_json(report, trial));
+  json["combined"] = combined_json(result);
   json["records"] = report.records ? Json(*report.records) : Json(nullptr);
   json["records_written"] = report.records_written;
   json["tasks"] = Json::array();
@@ -194,7 +215,8 @@ std::string tuning_text(const TuneReport& report, size_t width) {
                    : "",
                std::to_string(result.trials), change_text(report.tasks[i], result)});
   }
-  return (table.empty() ? "" : table.str(0, width) + "\n") + layouts_text(report) + summary(report);
+  return (table.empty() ? "" : table.str(0, width) + "\n") + layouts_text(report) +
+         combined_text(report.result) + summary(report);
 }
 
 }  // namespace gantry::cli

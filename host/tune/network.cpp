@@ -44,7 +44,7 @@ struct Compiled {
   ModuleFile module;
   std::vector<NodeDecision> decisions;
   std::optional<Graph> before;                         ///< main as it was when decisions were made
-  bool may_combine = false;  ///< products that are apart may be one
+  bool may_combine = false;                            ///< products that are apart may be one
   std::vector<std::vector<std::string>> step_origins;  ///< by index in the plan; empty: calls no kernel
   std::vector<std::string> step_kernels;
 };

@@ -30,6 +30,8 @@ constexpr double kPromising = 0.985;
 constexpr size_t kBatches = 4;
 /// Of the time, what choices of layouts get at most, but for what makes sure of them.
 constexpr double kLayoutShare = 0.1;
+/// And what each comparison of combined products gets.
+constexpr double kCombinedShare = 0.05;
 /// Of the time, what the final comparisons get at least and at most.
 constexpr double kFinalShare = 0.2, kMostFinalSeconds = 60;
 
@@ -45,6 +47,7 @@ class Tuner {
       choices_.push_back(task.untuned);
       states_.emplace_back(task, options.seed);
     }
+    choices_.combined = options_.combined;
     untuned_ = choices_;
     examples_ = tools_.prior;
     tools_.model.learn(examples_);
@@ -54,6 +57,7 @@ class Tuner {
     look_at_untuned();
     if (options_.resume) recall();
     play_layouts();
+    play_combined();
     accept_promising();
     while (wants_more()) {
       for (size_t i = 0; i < kBatches && wants_more(); ++i) {
@@ -73,7 +77,8 @@ class Tuner {
   double final_seconds() const {
     const double share = std::min(kFinalShare * options_.seconds, kMostFinalSeconds);
     const bool lays = std::ranges::any_of(states_, &TaskState::laid);
-    return std::max(share, (lays ? 3.5 : 2.5) * sure_estimate());
+    const double combined = choices_.combined != untuned_.combined ? kCombinedShare * options_.seconds : 0;
+    return std::max(share, (lays ? 3.5 : 2.5) * sure_estimate()) + combined;
   }
   /// Before one was made, by what a quick one took, most of which is a build.
   double sure_estimate() const { return sure_seconds_ > 0 ? sure_seconds_ : 4 * quick_seconds_; }
@@ -170,6 +175,39 @@ class Tuner {
     layouts.at_once = tools_.measurer.batches_at_once();
     layouts.smallest_gain = options_.smallest_gain;
     return layouts;
+  }
+
+  // --- combined products
+
+  /// The network with products of the same data combined to the same with them apart; failures are put down.
+  Batch compare_combined(const Choices& apart) {
+    Choices combined = apart;
+    combined.combined = true;
+    Batch batch;
+    try {
+      batch = tools_.measurer.compare(apart, combined, kCombinedShare * options_.seconds);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kUser) throw;
+      batch.failure = Failure{records::Outcome::kBuildFailed, error.what()};
+    }
+    if (batch.failure) result_.failures.push_back("combined products: " + batch.failure->why);
+    return batch;
+  }
+
+  void play_combined() {
+    if (!options_.may_combine || choices_.combined || !wants_more()) return;
+    if (elapsed() + final_seconds() + kCombinedShare * options_.seconds > options_.seconds) return;
+    tell("comparing with combined products");
+    const Batch batch = compare_combined(choices_);
+    ++result_.trials;
+    count(batch.failure ? batch.failure->outcome : records::Outcome::kMeasured);
+    CombinedTrial& trial = result_.combined.emplace();
+    if (batch.failure) return;
+    trial.whole = batch.whole;
+    trial.accepted = gains(batch.whole);
+    if (!trial.accepted) return;
+    choices_.combined = true;
+    ++result_.accepted;
   }
 
   /// What the network gained counts as if it were these tasks' alone; their candidates lie so from now on.
@@ -461,7 +499,8 @@ class Tuner {
   /// Against what the compiler takes by itself, task by task; what does not gain is undone.
   std::vector<std::pair<Trial, Ratio>> confirm(std::vector<std::optional<Ratio>>& ratios) {
     const std::vector<Trial> trials = to_confirm();
-    if (trials.empty()) return {};
+    const bool combines = choices_.combined != untuned_.combined;
+    if (trials.empty() && !combines) return {};
     tell(fmt::format("confirming what was found for {} kernel{}", trials.size(),
                      trials.size() == 1 ? "" : "s"));
     std::vector<Trial> kernels, laid;
@@ -470,6 +509,7 @@ class Tuner {
     std::vector<std::pair<Trial, Ratio>> confirmed;
     if (!kernels.empty()) confirmed = measured(kernels, Effort::kSure);
     const std::optional<Ratio> of_layouts = confirm_layouts(laid);
+    if (combines) confirm_combined();
     for (const Trial& trial : laid) {
       if (!of_layouts) break;
       choices_[trial.task] = trial.decision;
@@ -499,9 +539,16 @@ class Tuner {
     return gains(batch.whole) ? std::optional(std::move(batch.whole)) : std::nullopt;
   }
 
+  /// Against what is untuned, as choices_ are.
+  void confirm_combined() {
+    const Batch batch = compare_combined(untuned_);
+    choices_.combined = !batch.failure && gains(batch.whole);
+    if (!choices_.combined) ++result_.undone;
+  }
+
   /// Until a set of changes is shown to gain in the whole network, or none is left.
   void compare_whole(std::vector<std::optional<Ratio>>& ratios) {
-    for (std::vector<Trial> changed = changes(); !changed.empty(); changed = changes()) {
+    for (std::vector<Trial> changed = changes(); choices_ != untuned_; changed = changes()) {
       tell("comparing the whole network");
       // Should it show nothing, there is another to be made.
       const double seconds = std::max(0.6 * seconds_left(), kFinalShare / 4 * options_.seconds);
@@ -515,8 +562,13 @@ class Tuner {
     }
   }
 
-  /// Of one change none.
+  /// Of one change none; products are combined until no other change is left.
   void keep_better_half(std::vector<Trial>& changed, std::vector<std::optional<Ratio>>& ratios) {
+    if (changed.empty()) {
+      choices_.combined = untuned_.combined;
+      ++result_.undone;
+      return;
+    }
     const auto gained = [&](const Trial& trial) {
       const TaskState& state = states_[trial.task];
       return (state.laid ? 1 : state.share) * (1 - ratios[trial.task]->value);
