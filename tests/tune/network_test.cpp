@@ -10,6 +10,7 @@
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "host/tune/search.h"
+#include "tests/support/parallel_network.h"
 #include "tests/support/small_weights.h"
 
 namespace gantry::tune {
@@ -124,6 +125,27 @@ TEST(Network, AKnobThatFitsNoKernelIsAMisfit) {
   Network tuned(network(), options_for());
   const std::vector<Look> looks = tuned.look_at(0, {{"direct", {{"block", 64}, {"rows", 14}}}});
   EXPECT_TRUE(looks[0].misfit);
+}
+
+TEST(Network, ProductsOfTheSameDataMayBeCombined) {
+  EXPECT_FALSE(Network(network(), options_for()).may_combine());
+  const Network tuned(test::parallel_network(), options_for());
+  EXPECT_TRUE(tuned.may_combine());
+  EXPECT_FALSE(tuned.combined());
+  Choices choices = untuned(tuned);
+  choices.combined = true;
+  BuiltNetwork combined = tuned.build(choices);
+  ModuleFile separate = compile_graph(test::parallel_network(), options_for());
+  EXPECT_NE(serialize_module(combined.module), serialize_module(separate));
+  // What is given back gives the same, and is where the next run begins.
+  CompileOptions options = options_for();
+  options.decisions =
+      std::make_shared<const DecisionFile>(DecisionFile::parse(tuned.decisions_text(choices), "a test"));
+  ModuleFile again = compile_graph(test::parallel_network(), options);
+  EXPECT_EQ(serialize_module(combined.module), serialize_module(again));
+  const Network next(test::parallel_network(), options);
+  EXPECT_TRUE(next.combined());
+  EXPECT_FALSE(next.may_combine());
 }
 
 TEST(Network, ItsTextGivesTheDecisionsBack) {

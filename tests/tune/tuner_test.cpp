@@ -83,6 +83,7 @@ class MadeUpMachine : public Measurer {
   Batch compare(const Choices& base, const Choices& other, double seconds) override {
     clock_.now += seconds;
     Batch batch;
+    if (other.combined && breaks_combined) batch.failure = Failure{Outcome::kWrong, "injected"};
     batch.whole = ratio(whole_of(other) / whole_of(base), Effort::kSure);
     return batch;
   }
@@ -90,12 +91,14 @@ class MadeUpMachine : public Measurer {
   Scatter scatter{.between = 0.015, .within = 0.02, .slow_samples = 0, .loaded = 0.05};
   Fault fault_;
   double flaky = 0;
+  double of_combined = 1;  ///< what products that are combined take of what they take apart
+  bool breaks_combined = false;
   size_t at_once = 1;
   size_t measurements = 0;
 
  private:
   double whole_of(const Choices& choices) {
-    double ms = 10;  // what no decision changes
+    double ms = 10 * (choices.combined ? of_combined : 1);  // what no decision of a task changes
     for (size_t i = 0; i < tasks_; ++i) ms += 10 * truth_(i, choices[i]);
     return ms;
   }
@@ -451,6 +454,55 @@ TEST(Tuner, LayoutsAreAmongTheTrials) {
   const TuneResult result = setup.run();
   EXPECT_EQ(result.trials, 2U);
   EXPECT_EQ(result.ended, "all trials are made");
+}
+
+TEST(Tuner, ProductsAreCombinedWhereTheNetworkIsFasterSo) {
+  MadeUpRun setup(
+      3, [](size_t, const Decision&) { return 1.0; }, 8);
+  setup.machine.of_combined = 0.6;
+  setup.options.may_combine = true;
+  const TuneResult result = setup.run();
+  ASSERT_TRUE(result.combined);
+  EXPECT_TRUE(result.combined->accepted);
+  EXPECT_TRUE(result.choices.combined);
+  ASSERT_TRUE(result.whole);
+  EXPECT_LT(result.whole->high, 1);
+}
+
+TEST(Tuner, ProductsStayApartWhereThatLosesFailsOrIsNotAskedFor) {
+  for (const char* why : {"it loses", "it fails", "it is not asked for"}) {
+    SCOPED_TRACE(why);
+    MadeUpRun setup(
+        3, [](size_t, const Decision&) { return 1.0; }, 8);
+    setup.machine.of_combined = why == std::string("it loses") ? 1.4 : 0.6;
+    setup.machine.breaks_combined = why == std::string("it fails");
+    setup.options.may_combine = why != std::string("it is not asked for");
+    const TuneResult result = setup.run();
+    EXPECT_FALSE(result.choices.combined);
+    EXPECT_EQ(result.combined.has_value(), setup.options.may_combine);
+    EXPECT_FALSE(result.combined.value_or(CombinedTrial()).accepted);
+  }
+}
+
+TEST(Tuner, WhereCombiningChangesNothingItIsHardlyEverKept) {
+  int kept = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    MadeUpRun setup(
+        2, [](size_t, const Decision&) { return 1.0; }, seed);
+    setup.options.may_combine = true;
+    kept += setup.run().choices.combined ? 1 : 0;
+  }
+  EXPECT_LE(kept, 3);
+}
+
+TEST(Tuner, ANetworkThatWasCombinedStaysSo) {
+  MadeUpRun setup(
+      2, [](size_t, const Decision&) { return 1.0; }, 8);
+  setup.options.combined = true;
+  setup.options.may_combine = true;
+  const TuneResult result = setup.run();
+  EXPECT_TRUE(result.choices.combined);
+  EXPECT_FALSE(result.combined);
 }
 
 TEST(Tuner, ANetworkWithoutTasksIsDoneAtOnce) {
