@@ -12,8 +12,8 @@
 namespace gantry::tune {
 namespace {
 
-/// Of the time, what choices of layouts get at most, but for what makes sure of them.
-constexpr double kLayoutShare = 0.1;
+/// Of the time, what choices of layouts get at most, without and with what makes sure of them.
+constexpr double kLayoutShare = 0.1, kSureLayoutShare = 0.2;
 
 }  // namespace
 
@@ -50,7 +50,10 @@ LayoutTools Tuner::layout_tools() {
     const size_t most = options_.trials.value_or(std::numeric_limits<size_t>::max());
     return most - std::min(most, tried);
   };
-  layouts.may_confirm = [this] { return elapsed() + final_seconds() + sure_estimate() <= options_.seconds; };
+  layouts.may_confirm = [this, end = elapsed() + kSureLayoutShare * options_.seconds] {
+    const double then = elapsed() + sure_estimate();
+    return then <= end && then + final_seconds() <= options_.seconds;
+  };
   layouts.at_once = tools_.measurer.batches_at_once();
   layouts.smallest_gain = options_.smallest_gain;
   return layouts;
