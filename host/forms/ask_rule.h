@@ -5,8 +5,8 @@
 
 namespace gantry::forms {
 
-/// Has the kernel of the node by itself scheduled as the decision says: what the rule says where it refuses a
-/// knob. It takes about a millisecond.
+/// Has the kernel of the node by itself scheduled as the decision says: what the rule says where it refuses a knob.
+/// Weights are packed once for decisions that differ in the schedule alone and are asked about one after the other.
 Misfit ask_rule(const FormCase& given);
 
 }  // namespace gantry::forms
