@@ -225,7 +225,8 @@ void print_kernels(const LoweredProgram& program, const Target& target, const Op
 std::vector<NodeDecision> print_forms(const Graph& graph, const Target& target, const CompileOptions& compile, const Options& options) {
   const std::vector<NodeDecision> decisions = decide_forms(graph, target, compile, options.explain);
   if (options.forms) {
-    print_out(fmt::format("# {}\n{}", visible_line(options.model), decisions_text(target.name, decisions)));
+    const bool combined = compile.decisions && compile.decisions->combines_products(target.name);
+    print_out(fmt::format("# {}\n{}", visible_line(options.model), decisions_text(target.name, decisions, combined)));
     return decisions;
   }
   if (options.json) {

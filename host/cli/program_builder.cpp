@@ -13,7 +13,7 @@ namespace {
 using records::Outcome;
 
 std::string key_of(const tune::Choices& choices) {
-  std::string key;
+  std::string key = choices.combined ? "combined\n" : "";
   for (const Decision& decision : choices) key += to_string(decision) + "\n";
   return key;
 }

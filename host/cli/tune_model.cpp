@@ -177,6 +177,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   const std::string& label = prepared.label;
   tune::Choices untuned;
   for (const tune::Task& task : network.tasks()) untuned.push_back(task.untuned);
+  untuned.combined = network.combined();
   measurer.profile(untuned);  // says how many threads there are
   if (options.farm.compile_hosts > 0)
     measurer.build_on(leased_compile_hosts(options.farm, options.turns, invocation), untuned);
@@ -188,6 +189,8 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   if (store) prior = network.prior(*store, facts.setting);
   tune::TuneOptions tuning = options.tune;
   tuning.seconds = std::max(0.0, tuning.seconds - clock.seconds());
+  tuning.combined = network.combined();
+  tuning.may_combine = network.may_combine();
   if (options.metric == tune::Metric::kInstructions) tuning.smallest_gain = kSmallestGain;
   const auto tune = [&] {
     return tune::tune(network.tasks(), tuning,

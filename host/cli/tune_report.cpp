@@ -1,6 +1,7 @@
 #include "host/cli/tune_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -45,7 +46,33 @@ Json task_json(const tune::Task& task, const tune::TaskResult& result, tune::Met
   json["ratio"] = ratio_json(result.ratio);
   json["trials"] = result.trials;
   json["failures"] = result.failures;
+  json["of_network"] = result.of_network;
   return json;
+}
+
+/// "layer1.0.conv1", of each task.
+std::vector<std::string> nodes_of(const TuneReport& report, const tune::LayoutChange& change) {
+  std::vector<std::string> nodes;
+  for (const tune::Trial& trial : change.trials) {
+    const std::vector<std::string>& own = report.tasks[trial.task].nodes;
+    nodes.insert(nodes.end(), own.begin(), own.end());
+  }
+  return nodes;
+}
+
+Json layout_json(const TuneReport& report, const tune::LayoutTrial& trial) {
+  return {{"orders", trial.change.orders},
+          {"nodes", nodes_of(report, trial.change)},
+          {"effort", trial.effort == tune::Effort::kSure ? "sure" : "quick"},
+          {"ratio", ratio_json(trial.whole)},
+          {"accepted", trial.accepted}};
+}
+
+Json combined_json(const tune::TuneResult& result) {
+  if (!result.combined) return nullptr;
+  return {{"ratio", ratio_json(result.combined->whole)},
+          {"accepted", result.combined->accepted},
+          {"kept", result.choices.combined}};
 }
 
 std::string amount_text(tune::Metric metric, double amount) {
@@ -75,6 +102,38 @@ std::string outcomes_text(const tune::TuneResult& result) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, records::name_of(outcome));
   }
   return text;
+}
+
+/// In which order images lie is no matter of one kernel. Empty: nothing was tried.
+std::string layouts_text(const TuneReport& report) {
+  const std::vector<tune::LayoutTrial>& layouts = report.result.layouts;
+  if (layouts.empty()) return "";
+  const auto tried = std::ranges::count(layouts, tune::Effort::kQuick, &tune::LayoutTrial::effort);
+  std::string text =
+      fmt::format("{} other layout{} tried on the whole network", tried, tried == 1 ? "" : "s");
+  const tune::LayoutTrial& last = layouts.back();
+  if (!last.accepted) return text + ", none accepted\n";
+  const bool kept = std::ranges::any_of(last.change.trials, [&](const tune::Trial& trial) {
+    return report.result.tasks[trial.task].of_network;
+  });
+  if (!kept) return text + ", one accepted and undone at the end\n";
+  const std::vector<std::string> nodes = nodes_of(report, last.change);
+  return text + fmt::format("; kept: {} of {}, {} less ({:.1f} to {:.1f} %)\n", last.change.orders,
+                            fmt::join(nodes, ", "), percent(1 - last.whole->value),
+                            100 * (1 - last.whole->high), 100 * (1 - last.whole->low));
+}
+
+/// Empty: it was not tried.
+std::string combined_text(const tune::TuneResult& result) {
+  if (!result.combined) return "";
+  const std::optional<tune::Ratio>& whole = result.combined->whole;
+  if (!whole) return "products of the same data could not be combined\n";
+  return fmt::format(
+      "products of the same data combined: {:.3f} ({:.3f} to {:.3f}) of the network as it was, {}\n",
+      whole->value, whole->low, whole->high,
+      result.choices.combined     ? "kept"
+      : result.combined->accepted ? "accepted and undone at the end"
+                                  : "not accepted");
 }
 
 /// Waits that nobody sees are not worth a word.
@@ -143,6 +202,9 @@ std::string tuning_json(const TuneReport& report) {
   for (const auto& [outcome, count] : result.outcomes)
     json["outcomes"][std::string(records::name_of(outcome))] = count;
   json["failures"] = result.failures;
+  json["layouts"] = Json::array();
+  for (const tune::LayoutTrial& trial : result.layouts) json["layouts"].push_back(layout_json(report, trial));
+  json["combined"] = combined_json(result);
   json["records"] = report.records ? Json(*report.records) : Json(nullptr);
   json["records_written"] = report.records_written;
   json["tasks"] = Json::array();
@@ -165,10 +227,13 @@ std::string tuning_text(const TuneReport& report, size_t width) {
   for (const size_t i : order) {
     const tune::TaskResult& result = report.result.tasks[i];
     table.row({nodes_text(report.tasks[i]), percent(result.share), amount_text(report.metric, result.amount),
-               result.ratio ? amount_text(report.metric, result.amount * result.ratio->value) : "",
+               result.ratio && !result.of_network
+                   ? amount_text(report.metric, result.amount * result.ratio->value)
+                   : "",
                std::to_string(result.trials), change_text(report.tasks[i], result)});
   }
-  return (table.empty() ? "" : table.str(0, width) + "\n") + summary(report);
+  return (table.empty() ? "" : table.str(0, width) + "\n") + layouts_text(report) +
+         combined_text(report.result) + summary(report);
 }
 
 }  // namespace gantry::cli

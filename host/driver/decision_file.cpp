@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "host/graph/text.h"
 #include "host/ops/op.h"
@@ -12,6 +13,25 @@
 
 namespace gantry {
 namespace {
+
+/// Of "network {form=combined}" what stands behind the first word; none of the line of a node.
+std::optional<std::string_view> behind_network(std::string_view line) {
+  constexpr std::string_view kNetwork = "network";
+  if (!line.starts_with(kNetwork)) return std::nullopt;
+  const std::string_view rest = line.substr(kNetwork.size());
+  return rest.empty() || rest.front() == ' ' || rest.front() == '\t' || rest.front() == '{' ? std::optional(rest)
+                                                                                            : std::nullopt;
+}
+
+/// Whether products are combined.
+bool parse_of_network(std::string_view text) {
+  const size_t comment = std::min(text.find("//"), text.size());
+  const Decision decision = parse_decision(text.substr(0, comment));
+  if (!decision.knobs.empty() || (decision.form != "combined" && decision.form != "separate"))
+    user_error("a network is {{form=combined}}, products of the same data as one, or {{form=separate}}, not {}",
+               to_string(decision));
+  return decision.form == "combined";
+}
 
 /// "nn.conv {form=direct, block=32}  // Conv_0".
 NodeDecision parse_line(std::string_view line) {
@@ -37,8 +57,9 @@ std::string decision_line(const NodeDecision& node) {
   return fmt::format("{} {}{}{}", node.op->name, to_string(node.decision), origin.empty() ? "" : "  // ", origin);
 }
 
-std::string decisions_text(const std::string& target, const std::vector<NodeDecision>& decisions) {
+std::string decisions_text(const std::string& target, const std::vector<NodeDecision>& decisions, bool combined) {
   std::string text = fmt::format("[{}]\n", target);
+  if (combined) text += fmt::format("{}\n", kCombinedLine);
   for (const NodeDecision& node : decisions) text += decision_line(node) + "\n";
   return text;
 }
@@ -57,7 +78,11 @@ DecisionFile DecisionFile::parse(std::string_view text, const std::string& file)
       continue;
     }
     try {
-      result.entries_.push_back({target, {parse_line(line), place}});
+      if (const auto rest = behind_network(line)) {
+        result.of_network_.push_back({target, parse_of_network(*rest)});
+      } else {
+        result.entries_.push_back({target, {parse_line(line), place}});
+      }
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", place, error.what()));
     }
@@ -71,6 +96,13 @@ GivenDecisions DecisionFile::for_target(const std::string& name) const {
     if (entry.target.empty() || entry.target == name) lines.push_back(entry.line);
   }
   return GivenDecisions(std::move(lines));
+}
+
+bool DecisionFile::combines_products(const std::string& name) const {
+  bool combined = false;
+  for (const NetworkEntry& entry : of_network_)
+    if (entry.target.empty() || entry.target == name) combined = entry.combined;
+  return combined;
 }
 
 }  // namespace gantry

@@ -5,6 +5,10 @@
 //   nn.conv {form=winograd4, block=16}  // /layer1/layer1.0/conv1/Conv
 //   nn.dense {form=packed, block=32}  // /fc/Gemm
 //
+// What is decided for the network as a whole, and not for one of its nodes, stands behind "network":
+//
+//   network {form=combined}     products of the same data are one (host/passes/combine_parallel.h), or separate
+//
 // A line is an op, a decision (host/graph/decision.h) and, as in graph text, the nodes of the model that the
 // node comes from. What stands under a target in brackets is for that one, what stands above the first for all.
 // '#' begins a comment.
@@ -20,8 +24,11 @@ namespace gantry {
 
 /// One line of it.
 std::string decision_line(const NodeDecision& decision);
+/// The network's line where products are combined, which they are not where there is none.
+inline constexpr std::string_view kCombinedLine = "network {form=combined}";
 /// The lines under a target.
-std::string decisions_text(const std::string& target, const std::vector<NodeDecision>& decisions);
+std::string decisions_text(const std::string& target, const std::vector<NodeDecision>& decisions,
+                           bool combined = false);
 
 class DecisionFile {
  public:
@@ -29,13 +36,21 @@ class DecisionFile {
   static DecisionFile parse(std::string_view text, const std::string& file);
   /// Those for a target of that name.
   GivenDecisions for_target(const std::string& name) const;
+  /// Whether a target of that name is to combine products of the same data: what the last line of it says.
+  bool combines_products(const std::string& name) const;
 
  private:
+  /// Of the network.
+  struct NetworkEntry {
+    std::string target;  ///< empty: all
+    bool combined = false;
+  };
   struct Entry {
     std::string target;  ///< empty: all
     GivenDecisions::Line line;
   };
   std::vector<Entry> entries_;
+  std::vector<NetworkEntry> of_network_;
 };
 
 }  // namespace gantry

@@ -90,6 +90,7 @@ PassContext make_pass_context(const Target& target, const CompileOptions& option
   context.decisions = options.observer.decisions;
   context.candidates = options.observer.candidates;
   context.spill = options.spill.get();
+  context.combine_parallel = options.decisions && options.decisions->combines_products(target.name);
   if (!context.for_gpu) context.attention = make_attention_policy(target);
   context.forms = [target, small = context.small](const Function& network) {
     return forms::make_forms(target, small, &network);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "host/driver/custom_builder.h"
+#include "host/driver/decision_file.h"
 #include "host/driver/pipeline.h"
 #include "host/driver/spill_constants.h"
 #include "host/ops/bind_dims.h"
@@ -257,6 +258,10 @@ class FunctionLowering {
   const CompileOptions& options_;
 };
 
+bool combines_products(const Target& target, const CompileOptions& options) {
+  return options.decisions && options.decisions->combines_products(target.name);
+}
+
 /// Passes for the target. A plan that goes on when values are known does not reach into a GPU's memory: so
 /// far the CPU beside it runs all of such a program, which is optimised for that.
 std::vector<NodeDecision> optimise(Graph& graph, const Target& target, const CompileOptions& options) {
@@ -298,6 +303,7 @@ Program build_with_records(const Graph& graph, const Target& target, CompileOpti
   for (;;) {
     Program program{clone_graph(graph), {}, {}, {}, {}, {}, {}};
     program.decisions = optimise(program.graph, target, options);
+    program.combined = combines_products(target, options);
     try {
       lower(program, target, options);
       return program;
@@ -322,6 +328,7 @@ Program build_program(Graph&& graph, const Target& target, const CompileOptions&
   if (options.records) return build_with_records(graph, target, options);
   Program program{std::move(graph), {}, {}, {}, {}, {}, {}};
   program.decisions = optimise(program.graph, target, options);
+  program.combined = combines_products(target, options);
   if (options.spill != nullptr) spill_constants(program.graph, *options.spill);
   lower(program, target, options);
   return program;

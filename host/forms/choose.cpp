@@ -210,6 +210,26 @@ std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& conte
   return bids;
 }
 
+Misfit refused_by_rule(const FormQuestion& question, const Decision& decision, const FormContext& context) {
+  for (const ListedForm& listed : kForms) {
+    const Form& form = *listed.form;
+    if (form.name != decision.form || !form.possible(question, context)) continue;
+    const bool schedules = std::ranges::any_of(
+        form.knobs, [&](const Knob& knob) { return knob.of_schedule && has_knob(decision, knob.name); });
+    return schedules && form.refused != nullptr ? form.refused({question, decision, context}) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Misfit hopeless(const FormQuestion& question, const Decision& decision, const FormContext& context) {
+  for (const ListedForm& listed : kForms) {
+    const Form& form = *listed.form;
+    if (form.name != decision.form || !form.possible(question, context)) continue;
+    return form.hopeless != nullptr ? form.hopeless({question, decision, context}) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 const Bid* best_of(std::span<const Bid> bids) {
   const int claim = highest_claim(bids);
   std::vector<const Bid*> others, on_tiles;

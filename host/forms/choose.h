@@ -17,6 +17,10 @@ namespace gantry::forms {
 
 /// Of every form of the node on this device, in the order of the list.
 std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& context);
+/// Form::refused of a decision that fits the node (FormSet::misfit); none where it gives no knob of the schedule.
+Misfit refused_by_rule(const FormQuestion& question, const Decision& decision, const FormContext& context);
+/// Form::hopeless of a decision that fits the node.
+Misfit hopeless(const FormQuestion& question, const Decision& decision, const FormContext& context);
 /// Null where none may be taken.
 const Bid* best_of(std::span<const Bid> bids);
 /// Of the highest claim, the best for each way in which images lie; none where none may be taken. `orders`: parallel to

@@ -2,6 +2,7 @@
 #include "host/forms/conv_case.h"
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
+#include "host/support/divide.h"
 #include "host/targets/cpu/conv_model.h"
 
 namespace gantry::forms {
@@ -27,6 +28,26 @@ Misfit misfit(const FormCase& given) {
   if (given.decision.knob("plain_data") != 0 && given.decision.knob("phases") != 0)
     return "plain_data is for convolutions that are not computed as phases, whose images are channels-last";
   return std::nullopt;
+}
+
+/// As the rule has it.
+ProductWork work_of(const FormCase& given) {
+  const ConvCase conv = decided_case(given);
+  ProductWork work = cpu::direct_work(conv.attrs, conv.data, conv.result, given.decision.knob("half") != 0);
+  // A group's weights are packed by themselves.
+  if (work.whole_blocks) work.channels = round_up(work.channels, given.decision.knob("block"));
+  work.given_rows = static_cast<int>(given.decision.knob("rows"));
+  return work;
+}
+
+Misfit refused(const FormCase& given) {
+  const ProductWork work = work_of(given);
+  return misfit_of(unfit_rows(
+      work.given_rows, choose_product_tile(work, given.context.target.machine, given.decision.knob("block"))));
+}
+
+Misfit hopeless(const FormCase& given) {
+  return hopeless_block(has_tile(work_of(given), given.context.target.machine, given.decision.knob("block")));
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
@@ -59,6 +80,8 @@ extern const Form conv_direct_form{
     .knobs = kKnobs,
     .possible = is_product_conv,
     .misfit = misfit,
+    .refused = refused,
+    .hopeless = hopeless,
     .bids =
         [](const FormQuestion& question, const FormContext& context) {
           return bids_of_cases(question, context, [](const ConvCase& conv, const FormContext& on) {

@@ -9,6 +9,7 @@
 #include "host/forms/conv_case.h"
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
+#include "host/support/divide.h"
 #include "host/targets/cpu/conv_model.h"
 #include "host/targets/cpu/tile_costs.h"
 #include "host/targets/cpu/tile_policy.h"
@@ -32,6 +33,24 @@ constexpr int64_t kTileParts = 3;
 // Of a chunk: beyond it no cache keeps the products.
 constexpr int64_t kMostChunk = 4096;
 
+ConvAlgorithm algorithm_of(const Decision& decision) {
+  return decision.form == "winograd2"   ? ConvAlgorithm::kWinograd2
+         : decision.form == "winograd4" ? ConvAlgorithm::kWinograd4
+                                        : ConvAlgorithm::kWinograd6;
+}
+
+/// Chunks of an image of known size of which the last one lacks little.
+std::vector<int64_t> even_chunks(const FormCase& given) {
+  constexpr int64_t kMostParts = 16;
+  const Shape& shape = decided_case(given).result.shape;
+  const int64_t tile = winograd_tile(algorithm_of(given.decision));
+  const auto height = shape[shape.size() - 2].constant(), width = shape.back().constant();
+  if (given.context.target.for_gpu() || !height || !width) return {};
+  std::vector<int64_t> chunks = even_parts(ceil_div(*height, tile) * ceil_div(*width, tile), kMostParts);
+  std::erase_if(chunks, [](int64_t chunk) { return chunk > kMostChunk; });
+  return chunks;
+}
+
 constexpr Knob kKnobs[] = {
     {"block", 0, "outputs a block of weights: whole vectors; 0 on tile units and GPUs",
      [](const FormCase& given) {
@@ -51,7 +70,7 @@ constexpr Knob kKnobs[] = {
      true},
     {"chunk", 0, "tiles of an image whose products are made at once",
      [](const FormCase& given) { return given.context.target.for_gpu() ? KnobRange{0, 0} : KnobRange{1, kMostChunk}; },
-     true},
+     true, even_chunks},
     {"input_first", 0, "the whole image is transformed before any product",
      [](const FormCase& given) { return KnobRange{0, given.context.target.for_gpu() ? 0 : 1}; }, true},
 };
@@ -163,6 +182,24 @@ Misfit misfit(const FormCase& given) {
 }
 
 template <ConvAlgorithm kAlgorithm>
+Misfit refused(const FormCase& given) {
+  if (given.context.target.for_gpu()) return std::nullopt;
+  const ConvCase conv = decided_case(given);
+  return misfit_of(cpu::unfit_winograd_knob(*formed_attrs(given, kAlgorithm), conv.data, conv.result,
+                                            given.context.target.machine, cpu::given_plan(&given.decision),
+                                            given.decision.knob("block"), given.decision.knob("half") != 0));
+}
+
+template <ConvAlgorithm kAlgorithm>
+Misfit hopeless(const FormCase& given) {
+  if (given.context.target.for_gpu() || given.decision.knob("parts") != 0) return std::nullopt;
+  const ConvCase conv = decided_case(given);
+  return hopeless_block(cpu::has_winograd_tile(*formed_attrs(given, kAlgorithm), conv.data, conv.result,
+                                               given.context.target.machine, given.decision.knob("block"),
+                                               given.decision.knob("half") != 0));
+}
+
+template <ConvAlgorithm kAlgorithm>
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = formed_attrs(given, kAlgorithm);
   Value* packed = packer.winograd(merged_weight(given, packer), *attrs);
@@ -176,6 +213,8 @@ constexpr Form form_of(std::string_view name) {
           .knobs = kKnobs,
           .possible = is_product_conv,
           .misfit = misfit<kAlgorithm>,
+          .refused = refused<kAlgorithm>,
+          .hopeless = hopeless<kAlgorithm>,
           .bids = bids<kAlgorithm>,
           .orders = [](const FormCase& given) { return conv_orders(given, true); },
           .apply = apply<kAlgorithm>};

@@ -144,6 +144,25 @@ Misfit misfit(const FormCase& given) {
   return std::nullopt;
 }
 
+DenseWork work_of(const FormCase& given) {
+  const auto [attrs, data] = dense_case(given.question);
+  DenseWork work =
+      cpu::dense_work(data, attrs.units, given.context.target.machine, given.decision.knob("half") != 0);
+  work.fixed_bits = static_cast<int>(given.decision.knob(kBits));
+  work.given_rows = static_cast<int>(given.decision.knob("rows"));
+  return work;
+}
+
+Misfit refused(const FormCase& given) {
+  const DenseWork work = work_of(given);
+  return misfit_of(unfit_rows(
+      work.given_rows, choose_dense_tile(work, given.context.target.machine, given.decision.knob("block")).tile));
+}
+
+Misfit hopeless(const FormCase& given) {
+  return hopeless_block(has_dense_tile(work_of(given), given.context.target.machine, given.decision.knob("block")));
+}
+
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
   attrs->weight_block = given.decision.knob("block");
@@ -165,6 +184,8 @@ extern const Form dense_packed_form{
     .knobs = kKnobs,
     .possible = is_dense,
     .misfit = misfit,
+    .refused = refused,
+    .hopeless = hopeless,
     .bids = bids,
     .reads_weights = true,
     .apply = apply,

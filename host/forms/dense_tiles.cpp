@@ -1,5 +1,6 @@
 // nn.dense on tile units (host/ops/tiles.h).
 #include "host/codegen/cpu_features.h"
+#include "host/forms/ask_rule.h"
 #include "host/forms/dense_case.h"
 #include "host/forms/exact_weights.h"
 #include "host/forms/product.h"
@@ -61,6 +62,7 @@ extern const Form dense_tiles_form{
       if (!dense_case(given.question).known()) return "form tiles is for f32 of known depth";
       return unfit_tile_unit(given.context);
     },
+    .refused = ask_rule,
     .bids = bids,
     .apply = apply,
 };

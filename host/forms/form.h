@@ -45,8 +45,11 @@ struct Knob {
   /// Of its values; null: 0 and 1.
   KnobRange (*range)(const FormCase&) = nullptr;
   /// Of the schedule: where it is left out the rule's model chooses, for the kernel that the node becomes a part of. What
-  /// fits in the range but not that kernel is refused by the rule.
+  /// fits in the range but not that kernel is refused by the rule (Form::refused).
   bool of_schedule = false;
+  /// Values for who tries some of a long range: what divides the node's extents, say. They need not fit. Null: there
+  /// are none to be preferred.
+  std::vector<int64_t> (*even)(const FormCase&) = nullptr;
 };
 
 /// A decision that a form proposes.
@@ -80,6 +83,12 @@ struct Form {
   bool (*possible)(const FormQuestion&, const FormContext&) = nullptr;
   /// Beside what the ranges of knobs say; null: nothing.
   Misfit (*misfit)(const FormCase&) = nullptr;
+  /// Of a decision that fits: why the rule that schedules the node's kernel refuses a knob of the schedule, as far as the
+  /// node tells without what joins its kernel. By the predicate that the rule asks itself; null: it refuses none.
+  Misfit (*refused)(const FormCase&) = nullptr;
+  /// Of a decision that fits and leaves the schedule to the rule: why it is not worth a try for who looks for faster
+  /// ones, though somebody may ask for it; null: all are.
+  Misfit (*hopeless)(const FormCase&) = nullptr;
   /// In the order in which they are looked at; null: it is only for who asks for it.
   std::vector<Bid> (*bids)(const FormQuestion&, const FormContext&) = nullptr;
   /// Its bids depend on the values of the weights, and not on their type alone.

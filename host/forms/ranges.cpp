@@ -4,6 +4,7 @@
 
 #include "host/codegen/cpu_features.h"
 #include "host/forms/product.h"
+#include "host/ops/conv.h"
 #include "host/passes/weight_growth.h"
 #include "host/support/divide.h"
 #include "host/targets/cpu/tile_policy.h"
@@ -21,6 +22,55 @@ KnobRange whole_vectors(const FormCase& given, int element_bytes, int64_t narrow
 KnobRange tile_rows_range(const FormCase& given) {
   // A register each, and two for what they meet.
   return {1, given.context.target.machine.vector_registers - 2};
+}
+
+std::vector<int64_t> even_parts(int64_t extent, int64_t most) {
+  std::vector<int64_t> sizes;
+  for (int64_t parts = std::min(extent, most); parts >= 1; --parts) {
+    const int64_t size = ceil_div(extent, parts);
+    if (sizes.empty() || sizes.back() != size) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+namespace {
+
+/// Blocks of a kernel beyond so many are small ones.
+constexpr int64_t kMostBlocks = 16;
+
+void merge(std::vector<int64_t>& sizes, const std::vector<int64_t>& others) {
+  sizes.insert(sizes.end(), others.begin(), others.end());
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+}
+
+}  // namespace
+
+std::vector<int64_t> even_block_rows(const FormCase& given) {
+  const Node& node = given.question.node;
+  const Shape& shape = node.result()->type.shape;
+  std::vector<int64_t> sizes;
+  const bool image = node.is(nn::conv);
+  Dim rows(1);
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (image ? i != 1 : i + 1 < shape.size()) rows = rows * shape[i];
+  if (rows.is_constant()) sizes = even_parts(rows.value(), kMostBlocks);
+  // Where the rows of an image's lines do not adjoin, blocks are of lines.
+  if (image && shape[2].is_constant()) merge(sizes, even_parts(shape[2].value(), kMostBlocks));
+  return sizes;
+}
+
+std::vector<int64_t> even_block_columns(const FormCase& given) {
+  const Node& node = given.question.node;
+  const auto unit = tile_unit(given.context.target);
+  const Dim& columns = node.is(nn::conv) ? node.result()->type.shape[1] : node.result()->type.shape.back();
+  if (!unit || !columns.is_constant()) return {};
+  const TileGeometry& tile = geometry_of(*unit);
+  const int64_t together = tile.column_tiles * tile.columns;
+  const int64_t all = round_up(columns.value(), together);
+  std::vector<int64_t> sizes = even_parts(all, std::min(all / together, kMostBlocks));
+  std::erase_if(sizes, [&](int64_t size) { return size % together != 0; });
+  return sizes;
 }
 
 KnobRange tile_parts_range(const FormCase& given) {

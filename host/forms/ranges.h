@@ -3,6 +3,7 @@
 
 #include "host/forms/form.h"
 #include "host/graph/type.h"
+#include "host/targets/common/unfit_knob.h"
 
 namespace gantry::forms {
 
@@ -14,14 +15,27 @@ KnobRange tile_parts_range(const FormCase& given);
 /// Rows of a register tile that the rule's model would choose otherwise.
 KnobRange tile_rows_range(const FormCase& given);
 constexpr Knob kTileRows{"rows", 0, "results whose sums a register tile keeps at once", tile_rows_range, true};
+/// What a rule says of a knob, for Form::refused.
+inline Misfit misfit_of(const std::optional<UnfitKnob>& knob) {
+  return knob ? Misfit(knob->str()) : std::nullopt;
+}
+/// Form::hopeless of a block of weights, by whether a tile of registers has it.
+inline Misfit hopeless_block(bool has_tile) {
+  return has_tile ? Misfit() : "registers do not hold the sums of such a block";
+}
+/// The extent in so many equal parts, rounded up, for parts up to `most`: rising, each once.
+std::vector<int64_t> even_parts(int64_t extent, int64_t most);
 /// Of knobs that cut loops into blocks: at least 1, at most `most`.
 template <int64_t most>
 KnobRange up_to(const FormCase&) {
   return {1, most};
 }
 /// How products on tile units are cut into blocks (host/targets/cpu/tile_blocks.h).
-constexpr Knob kBlockRows{"rows", 0, "rows, or lines of an image, a block of results", up_to<4096>, true};
-constexpr Knob kBlockColumns{"columns", 0, "columns a block of results", up_to<65536>, true};
+std::vector<int64_t> even_block_rows(const FormCase& given);
+std::vector<int64_t> even_block_columns(const FormCase& given);
+constexpr Knob kBlockRows{"rows", 0, "rows, or lines of an image, a block of results", up_to<4096>, true,
+                          even_block_rows};
+constexpr Knob kBlockColumns{"columns", 0, "columns a block of results", up_to<65536>, true, even_block_columns};
 constexpr Knob kOwnRows{"own_rows", 0, "each block of rows makes its part of the operand itself", nullptr, true};
 /// Misfit of a decision with tile units where the target or its precision has none.
 Misfit unfit_tile_unit(const FormContext& context);

@@ -26,6 +26,8 @@ struct FormQuestion {
   bool may_split = true;
   /// What forms have found out while they were asked, for when they are applied.
   mutable std::any found = {};
+  /// What is kept for who asks what the node's schedule rule takes, of many schedules one after the other.
+  mutable std::any asked = {};
 };
 
 /// Why a decision does not fit, to stand behind the name of the node; none where it does.

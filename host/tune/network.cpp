@@ -12,6 +12,7 @@
 #include "host/forms/exact_weights.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"
+#include "host/passes/pass.h"
 #include "host/records/work_program.h"
 #include "host/support/in_parallel.h"
 #include "host/tune/lone_look.h"
@@ -24,11 +25,26 @@ namespace {
 /// The pass that applies decisions.
 constexpr std::string_view kDecides = "alter_layout";
 
+/// Those that combine products where that is asked for.
+constexpr std::string_view kCombine[] = {"combine_parallel_conv2d", "combine_parallel_batch_matmul"};
+
+/// Whether the pass would change the graph, behind which it stands in the pipeline.
+bool has_work(std::string_view name, const Graph& graph) {
+  const Pass* pass = find_pass(name);
+  internal_check(pass != nullptr, "there is no pass {}", name);
+  Graph copy = clone_graph(graph);
+  PassContext context;
+  context.combine_parallel = true;
+  pass->run(copy, context);
+  return context.rewrites > 0;
+}
+
 /// What the untuned compilation gives beside the module.
 struct Compiled {
   ModuleFile module;
   std::vector<NodeDecision> decisions;
   std::optional<Graph> before;                         ///< main as it was when decisions were made
+  bool may_combine = false;                            ///< products that are apart may be one
   std::vector<std::vector<std::string>> step_origins;  ///< by index in the plan; empty: calls no kernel
   std::vector<std::string> step_kernels;
 };
@@ -40,6 +56,8 @@ Compiled compile(const Graph& graph, CompileOptions options) {
   options.observer.graph_pass = [&](const std::string& pass, const Graph& now) {
     decided = decided || pass == kDecides;
     if (!decided) compiled.before = clone_graph(now);
+    for (const std::string_view combines : kCombine)
+      if (pass == combines) compiled.may_combine = compiled.may_combine || has_work(combines, now);
   };
   options.observer.lowered = [&](const LoweredProgram& program, const Target&) {
     compiled.step_origins = step_origins_of(program);
@@ -66,6 +84,7 @@ struct Network::Parts {
   std::vector<NodeDecision> lines;     ///< of all nodes, untuned
   std::vector<std::optional<size_t>> task_of_line;
   std::vector<Task> tasks;
+  bool combined = false, may_combine = false;
   std::vector<std::set<std::string>> origins;  ///< of each task: of what its kernels compute, untuned
   BuiltNetwork untuned;
   std::mutex looks_mutex;
@@ -100,6 +119,7 @@ void Network::Parts::find_tasks() {
       task.kernel = node->op->name;
       task.untuned = decided.decision;
       task.space = space_of(questions.back(), context, decided.decision);
+      task.layouts = layouts_of(questions.back(), context, decided.decision);
     }
     tasks[entry->second].nodes.push_back(origin_text(node->origin));
   }
@@ -149,7 +169,9 @@ Network::Network(Graph graph, CompileOptions options) : parts_(std::make_unique<
   parts.target = with_precision(options.targets.front(), options.precision);
   parts.graph = std::move(graph);
   parts.options = std::move(options);
+  parts.combined = parts.options.decisions && parts.options.decisions->combines_products(parts.target.name);
   Compiled compiled = compile(parts.graph, parts.options);
+  parts.may_combine = compiled.may_combine && !parts.combined;
   parts.lines = std::move(compiled.decisions);
   if (compiled.before) parts.before = std::move(*compiled.before);
   parts.context = {parts.target, parts.options.optimize == Optimize::kSize, {}};
@@ -168,6 +190,14 @@ const std::vector<Task>& Network::tasks() const {
   return parts_->tasks;
 }
 
+bool Network::combined() const {
+  return parts_->combined;
+}
+
+bool Network::may_combine() const {
+  return parts_->may_combine;
+}
+
 const BuiltNetwork& Network::untuned() const {
   return parts_->untuned;
 }
@@ -177,7 +207,7 @@ const Target& Network::target() const {
 }
 
 std::string Network::decisions_text(const Choices& choices) const {
-  return gantry::decisions_text(parts_->target.name, parts_->lines_of(choices));
+  return gantry::decisions_text(parts_->target.name, parts_->lines_of(choices), choices.combined);
 }
 
 std::vector<Example> Network::prior(records::Store& store, const records::Setting& setting) const {

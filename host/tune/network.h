@@ -36,6 +36,10 @@ class Network : public Screen {
   ~Network() override;
 
   const std::vector<Task>& tasks() const;
+  /// Of the untuned program: Choices::combined, as the options' decisions have it.
+  bool combined() const;
+  /// There are products of the same data that may be combined, and the untuned program has them apart.
+  bool may_combine() const;
   /// Of what the compiler takes by itself; compiled while the tasks were found.
   const BuiltNetwork& untuned() const;
   /// The target, in the precision that computes.

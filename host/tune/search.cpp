@@ -43,7 +43,7 @@ Decision with_knob(const Decision& decision, const FormKnobs& form, const KnobVa
 }
 
 Search::Search(const Space& space, const Decision& start, uint64_t seed)
-    : space_(space), best_(start), random_(seed, to_string(start)) {
+    : space_(&space), best_(start), random_(seed, to_string(start)) {
   tell(start, 1);
 }
 
@@ -62,17 +62,17 @@ std::optional<double> Search::cost_of(const Decision& decision) const {
 }
 
 const FormKnobs* Search::form_of(const Decision& decision) const {
-  const auto found = std::ranges::find(space_.forms, decision.form, &FormKnobs::form);
-  return found == space_.forms.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(space_->forms, decision.form, &FormKnobs::form);
+  return found == space_->forms.end() ? nullptr : &*found;
 }
 
 bool Search::is_new(const Decision& decision) const {
-  return !knows(decision) && form_of(decision) != nullptr && (!space_.misfit || !space_.misfit(decision));
+  return !knows(decision) && form_of(decision) != nullptr && (!space_->misfit || !space_->misfit(decision));
 }
 
 std::vector<Decision> Search::pool(size_t count) {
   std::vector<Decision> candidates;
-  for (const Decision& decision : space_.proposed) candidates.push_back(decision);
+  for (const Decision& decision : space_->proposed) candidates.push_back(decision);
   add_neighbours(candidates);
   std::vector<Decision> pool;
   std::set<std::string> taken;
@@ -155,15 +155,15 @@ Decision Search::evolved() {
 }
 
 Decision Search::random_decision() {
-  if (!space_.proposed.empty() && random_.uniform() < kFromProposed) {
-    Decision decision = space_.proposed[below(space_.proposed.size())];
+  if (!space_->proposed.empty() && random_.uniform() < kFromProposed) {
+    Decision decision = space_->proposed[below(space_->proposed.size())];
     if (const FormKnobs* form = form_of(decision)) {
       for (size_t i = 0, times = 1 + below(3); i < times; ++i) mutate(decision, *form);
     }
     return decision;
   }
-  if (space_.forms.empty()) return best_;
-  const FormKnobs& form = space_.forms[below(space_.forms.size())];
+  if (space_->forms.empty()) return best_;
+  const FormKnobs& form = space_->forms[below(space_->forms.size())];
   Decision decision{form.form, {}};
   for (const KnobValues& knob : form.knobs) {
     if (knob.of_schedule && random_.uniform() < 0.5) continue;

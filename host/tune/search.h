@@ -58,7 +58,7 @@ class Search {
   void mutate(Decision& decision, const FormKnobs& form);
   size_t below(size_t count) { return static_cast<size_t>(random_.uniform() * static_cast<double>(count)); }
 
-  const Space& space_;
+  const Space* space_;
   Decision best_;
   std::map<std::string, Known> known_;
   Random random_;

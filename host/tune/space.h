@@ -10,7 +10,13 @@ namespace gantry::tune {
 std::vector<int64_t> values_of(const forms::KnobRange& range);
 
 /// Decisions that read and write images in the same order as `untuned` does: so no conversion between orders
-/// comes or goes with one. What `question` and `context` refer to must outlive it.
+/// comes or goes behind one, and in front of it only that of images which its form does not convert itself. They are
+/// those that the rule takes which schedules the node's kernel (forms::refused_by_rule), and knobs have the values that
+/// some of them have. `question` and `context` must outlive it; one thread asks.
 Space space_of(const FormQuestion& question, const forms::FormContext& context, const Decision& untuned);
+
+/// The other orders that forms propose something for.
+std::vector<OtherLayout> layouts_of(const FormQuestion& question, const forms::FormContext& context,
+                                    const Decision& untuned);
 
 }  // namespace gantry::tune

@@ -33,6 +33,13 @@ struct Space {
   std::function<std::optional<std::string>(const Decision&)> misfit;
 };
 
+/// Another way in which the images that a task reads and writes may lie.
+struct OtherLayout {
+  std::string orders;  ///< "images channels-last"
+  Decision decision;   ///< that the forms propose for it; one of the space
+  Space space;         ///< of decisions by which they lie so
+};
+
 /// Nodes of the same work, which one decision is for.
 struct Task {
   std::string work;     ///< work_digest() (host/passes/work_digest.h)
@@ -41,11 +48,16 @@ struct Task {
   std::string kernel;   ///< what its kernels compute, for people: "nn.conv[winograd4]+nn.relu"
   std::vector<std::string> nodes;  ///< of the model, as decision files name them; one a node of the graph
   Decision untuned;                ///< what the compiler takes by itself
-  Space space;
+  Space space;                     ///< of decisions by which images lie as they do untuned
+  std::vector<OtherLayout> layouts = {};
 };
 
-/// A decision for each task, parallel to the list of tasks.
-using Choices = std::vector<Decision>;
+/// A decision for each task, parallel to the list of tasks, and what is decided for the network.
+struct Choices : std::vector<Decision> {
+  bool combined = false;  ///< products of the same data are one (host/passes/combine_parallel.h)
+
+  bool operator==(const Choices&) const = default;
+};
 
 /// A decision that is tried for one task.
 struct Trial {

@@ -1,5 +1,7 @@
 // Tuning: trials in batches, acceptance, the final comparison.
 //
+//   0. What is decided for the network as a whole is tried first: in which order of axes images lie
+//   (host/tune/layouts.h), and whether products of the same data are one.
 //   1. Batches of trials, a candidate of each of the most promising tasks in one program, are measured
 //   quickly. A batch
 //      that fails (wrong results, a crash, a hang) is halved until it is known whose trial that was.
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include "host/tune/cost_model.h"
+#include "host/tune/layouts.h"
 #include "host/tune/measurer.h"
 #include "host/tune/notebook.h"
 #include "host/tune/search.h"
@@ -38,6 +41,8 @@ struct TuneOptions {
   bool resume = false;           ///< what the notebook remembers is not tried again
   double smallest_gain = 0;  ///< of a task: its interval has to exclude all that gains less than this share
   uint64_t seed = 0;
+  bool combined = false;     ///< untuned, as Choices::combined
+  bool may_combine = false;  ///< there is something to combine
 };
 
 /// How tuning stands, for who waits.
@@ -56,6 +61,15 @@ struct TaskResult {
   /// With the decision to untuned, as it was confirmed; none: nothing was accepted, or it was undone.
   std::optional<Ratio> ratio;
   size_t trials = 0, failures = 0;
+  /// Its images lie otherwise, and the ratio is the network's, with all such tasks to none.
+  bool of_network = false;
+};
+
+/// What became of combining products of the same data.
+struct CombinedTrial {
+  std::optional<Ratio>
+      whole;              ///< of the network with them combined to apart, when it was tried; none: it failed
+  bool accepted = false;  ///< then
 };
 
 struct TuneResult {
@@ -65,6 +79,8 @@ struct TuneResult {
   /// The tuned network to the untuned one; none: they are the same.
   std::optional<Ratio> whole;
   size_t trials = 0, accepted = 0, undone = 0;
+  std::vector<LayoutTrial> layouts;       ///< quick ones are among the trials
+  std::optional<CombinedTrial> combined;  ///< it is among the trials; none: it was not tried
   /// Trials by what became of them.
   std::vector<std::pair<records::Outcome, size_t>> outcomes;
   /// Of the failures, for people: "stem.conv {form=…}: crashed: …"

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLong{60'000}, kShort{20};
 
 tune::Choices job(const std::string& form) {
-  return {Decision{form, {}}};
+  return {{Decision{form, {}}}};
 }
 std::string form_of(const BuildJobPtr& job) {
   return job ? job->choices.at(0).form : "none";

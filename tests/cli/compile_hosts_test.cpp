@@ -296,5 +296,12 @@ TEST_F(Hosts, ProgramsThatAreKnownAreNotBuiltAgain) {
   EXPECT_EQ(builder_.counts().here, built);
 }
 
+TEST_F(Hosts, CombinedProductsAreAProgramOfTheirOwn) {
+  tune::Choices combined = untuned();
+  combined.combined = true;
+  EXPECT_NE(builder_.program_of(combined), builder_.program_of(untuned()));
+  EXPECT_EQ(builder_.counts().here, 2u);
+}
+
 }  // namespace
 }  // namespace gantry::cli

@@ -48,6 +48,12 @@ class OneRun(TuneTest):
         self.assertGreater(len(result['tasks']), 5)
         self.assertLess(result['seconds'], 60)
         self.assertAlmostEqual(sum(task['share'] for task in result['tasks']), 1, delta=0.6)
+        self.assertLessEqual(10 * result['outcomes'].get('misfit', 0), result['trials'], 'what is proposed fits')
+        # The first convolution may read the image as it is, or channels-last.
+        self.assertGreater(len(result['layouts']), 0)
+        for layout in result['layouts']:
+            self.assertGreater(len(layout['nodes']), 0)
+        self.assertIsNone(result['combined'], 'no products of the same data are alike')
         # The module computes the same, and is the one of the decisions.
         self.gantry('run', 'tuned.gmod', '--random=7', '--expect', 'expected.npy', '--tolerance', '3e-5')
         self.gantry('compile', 'm.onnx', '-o', 'again.gmod', '--precision', 'fp32', '--decisions', 'tuned.decisions', '--force')

@@ -15,6 +15,7 @@
 #include "host/support/temporary.h"
 #include "host/tune/model_build.h"
 #include "host/tune/search.h"
+#include "tests/support/parallel_network.h"
 #include "tests/support/small_weights.h"
 
 namespace gantry::tune {
@@ -105,10 +106,51 @@ TEST(Network, WhatASearchProposesBuildsUnlessItIsScreenedOut) {
   }
 }
 
+/// Whoever looks at them for longer: of 24 candidates for each kernel.
+TEST(Network, WhatASearchProposesFitsItsKernel) {
+  for (const char* target : {"x86-64-v3", "x86-64-v4", "cortex-a76"}) {
+    Network tuned(network(), options_for(target));
+    for (size_t task = 0; task < tuned.tasks().size(); ++task) {
+      const Task& one = tuned.tasks()[task];
+      Search search(one.space, one.untuned, 5);
+      for (int round = 0; round < 2; ++round) {
+        const std::vector<Decision> pool = search.pool(12);
+        const std::vector<Look> looks = tuned.look_at(task, pool);
+        for (size_t i = 0; i < pool.size(); ++i) {
+          EXPECT_FALSE(looks[i].misfit) << target << " " << to_string(pool[i]) << ": " << *looks[i].misfit;
+          search.tell(pool[i], 1 + 0.01 * static_cast<double>(i));
+        }
+      }
+      EXPECT_GT(search.tried(), 3U) << target << " " << one.op;
+    }
+  }
+}
+
 TEST(Network, AKnobThatFitsNoKernelIsAMisfit) {
   Network tuned(network(), options_for());
   const std::vector<Look> looks = tuned.look_at(0, {{"direct", {{"block", 64}, {"rows", 14}}}});
   EXPECT_TRUE(looks[0].misfit);
+}
+
+TEST(Network, ProductsOfTheSameDataMayBeCombined) {
+  EXPECT_FALSE(Network(network(), options_for()).may_combine());
+  const Network tuned(test::parallel_network(), options_for());
+  EXPECT_TRUE(tuned.may_combine());
+  EXPECT_FALSE(tuned.combined());
+  Choices choices = untuned(tuned);
+  choices.combined = true;
+  BuiltNetwork combined = tuned.build(choices);
+  ModuleFile separate = compile_graph(test::parallel_network(), options_for());
+  EXPECT_NE(serialize_module(combined.module), serialize_module(separate));
+  // What is given back gives the same, and is where the next run begins.
+  CompileOptions options = options_for();
+  options.decisions =
+      std::make_shared<const DecisionFile>(DecisionFile::parse(tuned.decisions_text(choices), "a test"));
+  ModuleFile again = compile_graph(test::parallel_network(), options);
+  EXPECT_EQ(serialize_module(combined.module), serialize_module(again));
+  const Network next(test::parallel_network(), options);
+  EXPECT_TRUE(next.combined());
+  EXPECT_FALSE(next.may_combine());
 }
 
 TEST(Network, ItsTextGivesTheDecisionsBack) {

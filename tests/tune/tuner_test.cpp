@@ -83,6 +83,7 @@ class MadeUpMachine : public Measurer {
   Batch compare(const Choices& base, const Choices& other, double seconds) override {
     clock_.now += seconds;
     Batch batch;
+    if (other.combined && breaks_combined) batch.failure = Failure{Outcome::kWrong, "injected"};
     batch.whole = ratio(whole_of(other) / whole_of(base), Effort::kSure);
     return batch;
   }
@@ -90,12 +91,14 @@ class MadeUpMachine : public Measurer {
   Scatter scatter{.between = 0.015, .within = 0.02, .slow_samples = 0, .loaded = 0.05};
   Fault fault_;
   double flaky = 0;
+  double of_combined = 1;  ///< what products that are combined take of what they take apart
+  bool breaks_combined = false;
   size_t at_once = 1;
   size_t measurements = 0;
 
  private:
   double whole_of(const Choices& choices) {
-    double ms = 10;  // what no decision changes
+    double ms = 10 * (choices.combined ? of_combined : 1);  // what no decision of a task changes
     for (size_t i = 0; i < tasks_; ++i) ms += 10 * truth_(i, choices[i]);
     return ms;
   }
@@ -364,6 +367,142 @@ TEST(Tuner, AGainBelowTheSmallestThatIsAskedForIsNotTaken) {
   const TuneResult result = left.run();
   EXPECT_EQ(result.accepted, 0U);
   EXPECT_FALSE(result.whole);
+}
+
+/// Each task may have its images otherwise, by {form=planar}.
+void add_layouts(MadeUpRun& setup) {
+  for (Task& task : setup.all) {
+    OtherLayout layout{"images otherwise", {"planar", {{"block", 16}}}, {}};
+    layout.space.forms = {{"planar", {{"block", 0, false, {8, 16, 32}}}}};
+    layout.space.proposed = {layout.decision};
+    task.layouts.push_back(std::move(layout));
+  }
+}
+
+/// Planar kernels take that much; all others what the untuned one takes.
+Truth of_planar(double cost) {
+  return [cost](size_t, const Decision& decision) {
+    if (decision.form != "planar") return 1.0;
+    return decision.knob("block") == 32 ? 0.9 * cost : cost;
+  };
+}
+
+TEST(Tuner, ALayoutByWhichTheNetworkIsFasterIsTakenAndItsKernelsAreTuned) {
+  const Truth truth = of_planar(0.9);
+  MadeUpRun setup(3, truth, 6);
+  add_layouts(setup);
+  const TuneResult result = setup.run();
+  ASSERT_FALSE(result.layouts.empty());
+  EXPECT_TRUE(result.layouts.back().accepted);
+  EXPECT_LT(true_ratio(setup, result, truth), 0.95);
+  ASSERT_TRUE(result.whole);
+  EXPECT_LT(result.whole->high, 1);
+  size_t tuned = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(result.choices[i].form, "planar") << i;
+    EXPECT_TRUE(result.tasks[i].of_network) << i;
+    ASSERT_TRUE(result.tasks[i].ratio) << i;
+    EXPECT_LT(result.tasks[i].ratio->high, 1) << "of the network";
+    tuned += result.choices[i].knob("block") == 32 ? 1 : 0;
+  }
+  EXPECT_GT(tuned, 0U) << "a tenth less time is found among three blocks";
+}
+
+TEST(Tuner, ALayoutThatLosesIsLeft) {
+  MadeUpRun setup(3, of_planar(1.5), 6);
+  add_layouts(setup);
+  const TuneResult result = setup.run();
+  EXPECT_EQ(result.layouts.size(), 4U) << "of all tasks, and of each";
+  for (const LayoutTrial& trial : result.layouts) EXPECT_FALSE(trial.accepted);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NE(result.choices[i].form, "planar");
+    EXPECT_FALSE(result.tasks[i].of_network);
+  }
+}
+
+TEST(Tuner, WhereNoLayoutIsFasterHardlyEverOneIsKept) {
+  int kept = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    MadeUpRun setup(
+        3, [](size_t, const Decision&) { return 1.0; }, seed);
+    add_layouts(setup);
+    const TuneResult result = setup.run();
+    for (size_t i = 0; i < 3; ++i) {
+      if (result.choices[i].form != "planar") continue;
+      ++kept;
+      break;
+    }
+  }
+  EXPECT_LE(kept, 3);
+}
+
+TEST(Tuner, LayoutsThatFailChangeNothing) {
+  MadeUpRun setup(2, of_planar(0.5), 6);
+  add_layouts(setup);
+  setup.machine.fault_ = [](size_t, const Decision& decision) {
+    return decision.form == "planar" ? std::optional(Outcome::kWrong) : std::nullopt;
+  };
+  const TuneResult result = setup.run();
+  for (const Decision& choice : result.choices) EXPECT_NE(choice.form, "planar");
+  EXPECT_THAT(result.failures, testing::Contains(testing::HasSubstr("images otherwise: wrong")));
+}
+
+TEST(Tuner, LayoutsAreAmongTheTrials) {
+  MadeUpRun setup(3, of_planar(1), 6);
+  add_layouts(setup);
+  setup.options.trials = 2;
+  const TuneResult result = setup.run();
+  EXPECT_EQ(result.trials, 2U);
+  EXPECT_EQ(result.ended, "all trials are made");
+}
+
+TEST(Tuner, ProductsAreCombinedWhereTheNetworkIsFasterSo) {
+  MadeUpRun setup(
+      3, [](size_t, const Decision&) { return 1.0; }, 8);
+  setup.machine.of_combined = 0.6;
+  setup.options.may_combine = true;
+  const TuneResult result = setup.run();
+  ASSERT_TRUE(result.combined);
+  EXPECT_TRUE(result.combined->accepted);
+  EXPECT_TRUE(result.choices.combined);
+  ASSERT_TRUE(result.whole);
+  EXPECT_LT(result.whole->high, 1);
+}
+
+TEST(Tuner, ProductsStayApartWhereThatLosesFailsOrIsNotAskedFor) {
+  for (const char* why : {"it loses", "it fails", "it is not asked for"}) {
+    SCOPED_TRACE(why);
+    MadeUpRun setup(
+        3, [](size_t, const Decision&) { return 1.0; }, 8);
+    setup.machine.of_combined = why == std::string("it loses") ? 1.4 : 0.6;
+    setup.machine.breaks_combined = why == std::string("it fails");
+    setup.options.may_combine = why != std::string("it is not asked for");
+    const TuneResult result = setup.run();
+    EXPECT_FALSE(result.choices.combined);
+    EXPECT_EQ(result.combined.has_value(), setup.options.may_combine);
+    EXPECT_FALSE(result.combined.value_or(CombinedTrial()).accepted);
+  }
+}
+
+TEST(Tuner, WhereCombiningChangesNothingItIsHardlyEverKept) {
+  int kept = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    MadeUpRun setup(
+        2, [](size_t, const Decision&) { return 1.0; }, seed);
+    setup.options.may_combine = true;
+    kept += setup.run().choices.combined ? 1 : 0;
+  }
+  EXPECT_LE(kept, 3);
+}
+
+TEST(Tuner, ANetworkThatWasCombinedStaysSo) {
+  MadeUpRun setup(
+      2, [](size_t, const Decision&) { return 1.0; }, 8);
+  setup.options.combined = true;
+  setup.options.may_combine = true;
+  const TuneResult result = setup.run();
+  EXPECT_TRUE(result.choices.combined);
+  EXPECT_FALSE(result.combined);
 }
 
 TEST(Tuner, ANetworkWithoutTasksIsDoneAtOnce) {

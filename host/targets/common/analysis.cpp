@@ -23,7 +23,11 @@ int64_t given_knob(const OperationNode& op, std::string_view name, int64_t other
 }
 
 void refuse_knob(const OperationNode& op, std::string_view name, int64_t value, const std::string& why) {
-  throw KnobMisfit(fmt::format("{}: {}={} does not fit: {}", op.source, name, value, why));
+  refuse_knob(op, {name, value, why});
+}
+
+void refuse_knob(const OperationNode& op, const UnfitKnob& knob) {
+  throw KnobMisfit(fmt::format("{}: {}", op.source, knob.str()));
 }
 
 std::optional<int64_t> constant_volume(const std::vector<IterVarPtr>& axes) {

@@ -173,6 +173,25 @@ WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& d
   return plan_winograd(work, machine);
 }
 
+std::optional<UnfitKnob> unfit_winograd_knob(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                             const MachineModel& machine, const GivenPlan& given, int64_t block,
+                                             bool half) {
+  WinogradWork work = winograd_work(attrs, data, result, winograd_tile(attrs.algorithm));
+  work.half = half;
+  work.given = given;
+  work.tile_parts = attrs.tile_parts;
+  work.tile_unit = attrs.tile_unit;
+  // Weights for tile registers suit blocks of any number of columns.
+  return unfit_knob(work, plan_winograd(work, machine, attrs.tile_parts > 0 ? 0 : block));
+}
+
+bool has_winograd_tile(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                       const MachineModel& machine, int64_t block, bool half) {
+  WinogradWork work = winograd_work(attrs, data, result, winograd_tile(attrs.algorithm));
+  work.half = half;
+  return has_tile(chunk_product(work, WinogradPlan()), machine, block);
+}
+
 bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine) {
   if (attrs.algorithm != ConvAlgorithm::kDirect || !data.shape[1].is_constant()) return false;
   // Where a product takes a lane of a register, the lanes are neighbouring channels.

@@ -25,6 +25,15 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
 WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                      const MachineModel& machine, const GivenPlan& given = {}, int64_t block = 0);
 
+/// A knob of `given` that no such plan has, of products in f16 with `half`; see unfit_knob().
+std::optional<UnfitKnob> unfit_winograd_knob(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                                             const MachineModel& machine, const GivenPlan& given, int64_t block,
+                                             bool half);
+
+/// Whether a tile of registers has that block, for products of attrs.algorithm without tile registers; see has_tile().
+bool has_winograd_tile(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
+                       const MachineModel& machine, int64_t block, bool half);
+
 /// The convolution is direct and reads data (N, C, spatial…) at no loss: a transposition is saved.
 bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine);
 

@@ -128,17 +128,15 @@ double busy_cycles(const DenseWork& work, const MachineModel& machine) {
   return predicted_dense_cycles(work, choose_dense_tile(work, machine), machine);
 }
 
-}  // namespace
+/// Lanes of the widest vectors.
+int widest_lanes(const DenseWork& work, const MachineModel& machine) {
+  return std::max(1, machine.vector_bytes / work.element_bytes);
+}
 
-DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine, int64_t channel_block) {
-  // Products of nothing are scheduled like those of one element.
-  DenseWork work = given;
-  work.units = std::max<int64_t>(work.units, 1);
-  work.depth = std::max<int64_t>(work.depth, 1);
-  ProductTile best;
-  double best_cycles = INFINITY;
-  const int widest = std::max(1, machine.vector_bytes / work.element_bytes);
-  for (int lanes = widest; lanes >= 1; lanes /= 2) {
+/// Calls `visit` with every tile that fits the registers, of blocks of so many channels; 0: of all.
+template <typename Visit>
+void each_tile(const DenseWork& work, const MachineModel& machine, int64_t channel_block, const Visit& visit) {
+  for (int lanes = widest_lanes(work, machine); lanes >= 1; lanes /= 2) {
     for (int vectors = 1; vectors <= kMaxVectors; ++vectors) {
       if (vectors % vectors_together(work) != 0) continue;
       // A block may pad the units, but by less than one vector, or by less than what shares words.
@@ -146,19 +144,42 @@ DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine,
       for (int rows = 1; rows <= std::min<int64_t>(rows_of(work), 30); ++rows) {
         const ProductTile tile{lanes, vectors, rows};
         if (!fits_registers(work, tile, machine)) break;
-        if (channel_block != 0 && tile.channel_block() != channel_block) continue;
-        if (work.given_rows != 0 && rows != work.given_rows) continue;
-        const double cycles = predicted(work, tile, machine);
-        if (cycles >= best_cycles * 0.998) continue;
-        best = tile;
-        best_cycles = cycles;
+        if (channel_block == 0 || tile.channel_block() == channel_block) visit(tile);
       }
     }
     if (lanes <= 4) break;
   }
+}
+
+/// Products of nothing are scheduled like those of one element.
+DenseWork of_something(DenseWork work) {
+  work.units = std::max<int64_t>(work.units, 1);
+  work.depth = std::max<int64_t>(work.depth, 1);
+  return work;
+}
+
+}  // namespace
+
+bool has_dense_tile(const DenseWork& work, const MachineModel& machine, int64_t channel_block) {
+  bool found = false;
+  each_tile(of_something(work), machine, channel_block, [&](const ProductTile&) { found = true; });
+  return found;
+}
+
+DenseTile choose_dense_tile(const DenseWork& given, const MachineModel& machine, int64_t channel_block) {
+  const DenseWork work = of_something(given);
+  ProductTile best;
+  double best_cycles = INFINITY;
+  each_tile(work, machine, channel_block, [&](const ProductTile& tile) {
+    if (work.given_rows != 0 && tile.rows != work.given_rows) return;
+    const double cycles = predicted(work, tile, machine);
+    if (cycles >= best_cycles * 0.998) return;
+    best = tile;
+    best_cycles = cycles;
+  });
   if (std::isinf(best_cycles)) {
     // Packed for another machine: one row of whatever vectors divide the block.
-    int lanes = widest;
+    int lanes = widest_lanes(work, machine);
     while (lanes > 1 && channel_block % lanes != 0) lanes /= 2;
     best = {lanes, std::max(1, int(channel_block / lanes)), 1};
   }

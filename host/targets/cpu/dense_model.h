@@ -30,6 +30,9 @@ struct DenseTile {
 /// The tile with the fewest predicted cycles; `channel_block` != 0: weights are packed in that block already.
 DenseTile choose_dense_tile(const DenseWork& work, const MachineModel& machine, int64_t channel_block = 0);
 
+/// Whether a tile of registers has that block; see has_tile().
+bool has_dense_tile(const DenseWork& work, const MachineModel& machine, int64_t channel_block);
+
 /// Its predicted cycles on one core.
 double predicted_dense_cycles(const DenseWork& work, const DenseTile& tile, const MachineModel& machine);
 

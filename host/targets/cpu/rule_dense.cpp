@@ -237,9 +237,7 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
   DenseWork work = work_of(*products[0]->op, *output.op, target);
   work.given_rows = static_cast<int>(given_knob(*products[0]->op, "rows"));
   const DenseTile plan = choose_dense_tile(work, target.machine, block);
-  if (work.given_rows != 0 && plan.tile.rows != work.given_rows)
-    refuse_knob(*products[0]->op, "rows", work.given_rows,
-                "such a tile takes more registers, or more rows, than there are");
+  if (const auto unfit = unfit_rows(work.given_rows, plan.tile)) refuse_knob(*products[0]->op, *unfit);
   const bool heavy = epilogue_cost(schedule) > kUnrolledEpilogueCost;
   const int lanes = work.half ? result_lanes(plan.tile, *output.op, target) : plan.tile.lanes;
 

@@ -319,8 +319,7 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   if (!rows) p.work.row_extent = p.work.row_count = 1;
   p.work.given_rows = static_cast<int>(given_knob(*anchor->op, "rows"));
   p.tile = choose_product_tile(p.work, target.machine, block);
-  if (p.work.given_rows != 0 && p.tile.rows != p.work.given_rows)
-    refuse_knob(*anchor->op, "rows", p.work.given_rows, "such a tile takes more registers, or more rows, than there are");
+  if (const auto unfit = unfit_rows(p.work.given_rows, p.tile)) refuse_knob(*anchor->op, *unfit);
 
   inline_elementwise(schedule);
   auto volume = constant_volume(axes);

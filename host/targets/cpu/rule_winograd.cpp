@@ -12,8 +12,6 @@
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
-#include <cmath>
-
 #include "host/codegen/cpu_features.h"
 #include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
@@ -292,14 +290,7 @@ WinogradPlan plan_by_decision(WinogradWork& work, const OperationNode& product, 
                               const MachineModel& machine) {
   work.given = given_plan(product.decision.get());
   const WinogradPlan plan = plan_winograd(work, machine, block);
-  const bool none = std::isinf(plan.cycles);
-  if (work.given.chunk != 0 && (none || plan.chunk != work.given.chunk))
-    refuse_knob(product, "chunk", work.given.chunk, "an image has fewer tiles, or no cache keeps so many");
-  if (work.given.input_at_root >= 0 && (none || plan.input_at_root != (work.given.input_at_root == 1)))
-    refuse_knob(product, "input_first", work.given.input_at_root,
-                "groups and images of unknown size are transformed chunk by chunk, and what is made first has to fit a cache");
-  if (work.given.rows != 0 && (none || plan.product.rows != work.given.rows))
-    refuse_knob(product, "rows", work.given.rows, "such a tile takes more registers, or more rows, than there are");
+  if (const auto unfit = unfit_knob(work, plan)) refuse_knob(product, *unfit);
   return plan;
 }
 

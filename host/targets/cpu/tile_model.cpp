@@ -164,6 +164,11 @@ std::vector<ProductTile> product_tile_space(const ProductWork& work, const Machi
   return space;
 }
 
+bool has_tile(const ProductWork& work, const MachineModel& machine, int64_t channel_block) {
+  return std::ranges::any_of(product_tile_space(work, machine),
+                             [&](const ProductTile& tile) { return tile.channel_block() == channel_block; });
+}
+
 double predicted_cycles(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
   int64_t extent = work.row_extent == 0 ? guess::value(guess::Extent::kSide) : work.row_extent;
   double tiles = double(ceil_div(extent, tile.rows)) * double(work.row_count) *
@@ -199,6 +204,11 @@ ProductTile choose_product_tile(const ProductWork& work, const MachineModel& mac
     best = {lanes, int(channel_block / lanes), 1};
   }
   return best;
+}
+
+std::optional<UnfitKnob> unfit_rows(int given_rows, const ProductTile& chosen) {
+  if (given_rows == 0 || chosen.rows == given_rows) return std::nullopt;
+  return UnfitKnob{"rows", given_rows, "such a tile takes more registers, or more rows, than there are"};
 }
 
 double overlapped(double arithmetic, double traffic) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "host/codegen/target.h"
+#include "host/targets/common/unfit_knob.h"
 
 namespace gantry {
 
@@ -72,6 +74,9 @@ int registers_of(const ProductTile& tile, const MachineModel& machine);
 /// Every tile that fits the register file.
 std::vector<ProductTile> product_tile_space(const ProductWork& work, const MachineModel& machine);
 
+/// Whether one of them has that block: weights in others are met by a row of more vectors than registers hold.
+bool has_tile(const ProductWork& work, const MachineModel& machine, int64_t channel_block);
+
 /// Predicted cycles on one core: the slowest of multiply-adds (throughput and latency), first-level loads and
 /// the stream of weights from the level that holds their panel, for all tiles including what they compute in
 /// vain at the edges, plus a fixed cost a tile for the epilogue.
@@ -81,6 +86,11 @@ double predicted_cycles(const ProductWork& work, const ProductTile& tile, const 
 /// are packed already).
 ProductTile choose_product_tile(const ProductWork& work, const MachineModel& machine,
                                 int64_t channel_block = 0);
+
+/// Of a tile that was chosen where so many rows are given (ProductWork::given_rows, DenseWork::given_rows; 0: none
+/// are): the knob, where it has others. Then no tile of the block has them: the registers are too few, or the rows of
+/// the result.
+std::optional<UnfitKnob> unfit_rows(int given_rows, const ProductTile& chosen);
 
 /// Cycles of arithmetic and of memory traffic that goes on meanwhile.
 double overlapped(double arithmetic, double traffic);

@@ -311,7 +311,10 @@ std::vector<ProductTile> tile_space(const WinogradWork& work, const WinogradPlan
       *same = tile;
     }
   }
-  if (tiles.empty()) tiles.push_back(choose_product_tile(product, machine, channel_block));
+  if (!tiles.empty()) return tiles;
+  // Of rows that are given other chunks may have room.
+  const ProductTile other = choose_product_tile(product, machine, channel_block);
+  if (work.given.rows == 0 || other.rows == work.given.rows) tiles.push_back(other);
   return tiles;
 }
 
@@ -334,6 +337,19 @@ WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine
     best.product = choose_product_tile(chunk_product(work, best), machine, channel_block);
   }
   return best;
+}
+
+std::optional<UnfitKnob> unfit_knob(const WinogradWork& work, const WinogradPlan& best) {
+  const GivenPlan& given = work.given;
+  const bool none = std::isinf(best.cycles);
+  if (given.chunk != 0 && (none || best.chunk != given.chunk))
+    return UnfitKnob{"chunk", given.chunk, "an image has fewer tiles, or no cache keeps so many"};
+  if (given.input_at_root >= 0 && (none || best.input_at_root != (given.input_at_root == 1)))
+    return UnfitKnob{"input_first", given.input_at_root,
+                     "groups and images of unknown size are transformed chunk by chunk, and what is made first has to "
+                     "fit a cache"};
+  if (given.rows == 0 || (!none && best.product.rows == given.rows)) return std::nullopt;
+  return UnfitKnob{"rows", given.rows, "such a tile takes more registers, or more rows, than there are"};
 }
 
 }  // namespace gantry::cpu

@@ -1,7 +1,10 @@
 // The analytic model of Winograd's algorithm on a CPU: how its loops are cut, and what they take.
 #pragma once
 
+#include <optional>
+
 #include "host/graph/decision.h"
+#include "host/targets/common/unfit_knob.h"
 #include "host/targets/cpu/tile_model.h"
 #include "host/tensor/tile_unit.h"
 
@@ -49,5 +52,8 @@ ProductWork chunk_product(const WinogradWork& work, const WinogradPlan& plan);
 
 /// The best plan; with channel_block > 0, of those that read weights so packed.
 WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine, int64_t channel_block = 0);
+
+/// The first knob of work.given that `best`, the best plan of the work, has not: then no plan has it beside the others.
+std::optional<UnfitKnob> unfit_knob(const WinogradWork& work, const WinogradPlan& best);
 
 }  // namespace gantry::cpu

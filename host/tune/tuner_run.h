@@ -1,0 +1,118 @@
+// A run of the tuner: what tune() (host/tune/tuner.h) does, in parts. Trials and acceptance are in tuner.cpp,
+// what is decided for the network as a whole in tuner_network.cpp, the end in tuner_end.cpp.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/support/random.h"
+#include "host/tune/task_state.h"
+#include "host/tune/tuner.h"
+
+namespace gantry::tune {
+
+/// Of the network's time; tasks below it are not worth a build.
+constexpr double kLeastShare = 0.002;
+/// Of the time, what each comparison of combined products gets.
+constexpr double kCombinedShare = 0.05;
+/// Of the time, what the final comparisons get at least.
+constexpr double kFinalShare = 0.2;
+
+class Tuner {
+ public:
+  Tuner(const std::vector<Task>& tasks, const TuneOptions& options, Tools tools);
+  TuneResult run();
+
+ private:
+  double elapsed() const { return tools_.clock.seconds() - began_; }
+  double seconds_left() const { return std::max(0.0, options_.seconds - elapsed()); }
+  /// What the end needs: a sure measurement, of layouts one more, and a comparison.
+  double final_seconds() const;
+  /// Before one was made, by what a quick one took, most of which is a build.
+  double sure_estimate() const { return sure_seconds_ > 0 ? sure_seconds_ : 4 * quick_seconds_; }
+  void tell(const std::string& doing) const;
+  /// Of the network's time, by what was accepted.
+  double gain() const;
+  void look_at_untuned();
+  void recall();
+  bool wants_more();
+  bool states_are_over() const;
+
+  // --- the network as a whole
+
+  void play_layouts();
+  LayoutTools layout_tools();
+  /// What the network gained counts as if it were these tasks' alone; their candidates lie so from now on.
+  void lay(const LayoutTrial& taken);
+  /// The network with products of the same data combined to the same with them apart; failures are put down.
+  Batch compare_combined(const Choices& apart);
+  void play_combined();
+
+  // --- trials
+
+  /// What may be gained by another trial of the task.
+  static double worth(const TaskState& state);
+  /// False: nothing is left to try.
+  bool play_batches();
+  std::vector<Trial> next_trials();
+  std::optional<Decision> next_candidate(size_t task);
+  size_t choose(const std::vector<Prospect>& prospects);
+  std::vector<std::pair<Trial, Ratio>> measured(const std::vector<Trial>& trials, Effort effort);
+  Batch measure_once(const std::vector<Trial>& trials, Effort effort);
+  /// Trials with ratios; those that failed are found and told of, and are not among them.
+  std::vector<std::pair<Trial, Ratio>> settled(const std::vector<Trial>& trials, Batch batch, Effort effort);
+  /// Puts down what was measured; the cost, to untuned.
+  double note(const Trial& trial, const Ratio& ratio);
+  void learn_of(const Trial& trial, const Ratio& ratio);
+  /// `cost`: to untuned.
+  void note_promising(size_t task, const Decision& decision, double cost);
+  void fail(size_t task, const Decision& decision, const Failure& failure);
+  void count(records::Outcome outcome);
+  void examples_of(size_t task, const Decision& decision, double cost);
+
+  // --- acceptance
+
+  void accept_promising();
+  bool gains(const Ratio& ratio) const { return ratio.high < 1 - options_.smallest_gain; }
+  void judge(const Trial& trial, const Ratio& ratio);
+
+  // --- the end
+
+  std::vector<Trial> changes() const;
+  void finish();
+  void undo(size_t task);
+  /// What was accepted, and where nothing was, what looked best and could not be made sure of in time.
+  std::vector<Trial> to_confirm() const;
+  /// Against what the compiler takes by itself, task by task; what does not gain is undone.
+  std::vector<std::pair<Trial, Ratio>> confirm(std::vector<std::optional<Ratio>>& ratios);
+  /// Of the network; none where it does not gain.
+  std::optional<Ratio> confirm_layouts(const std::vector<Trial>& laid);
+  /// Against what is untuned, as choices_ are.
+  void confirm_combined();
+  /// Until a set of changes is shown to gain in the whole network, or none is left.
+  void compare_whole(std::vector<std::optional<Ratio>>& ratios);
+  /// Of one change none; products are combined until no other change is left.
+  void keep_better_half(std::vector<Trial>& changed, std::vector<std::optional<Ratio>>& ratios);
+
+  const std::vector<Task>& tasks_;
+  const TuneOptions& options_;
+  Tools tools_;
+  Random random_;
+  double began_;
+  Choices untuned_, choices_;
+  std::vector<TaskState> states_;
+  std::vector<Example> examples_;
+  std::map<std::pair<size_t, std::string>, Prospect> prospects_;
+  std::set<std::pair<size_t, std::string>> in_flight_;  ///< chosen, and not measured yet
+  double quick_seconds_ = 0, sure_seconds_ = 0;  ///< that the last batch, and the longest acceptance, took
+  std::string ended_;
+  TuneResult result_;
+};
+
+}  // namespace gantry::tune
