@@ -4,7 +4,9 @@ add_library(gantry_runtime SHARED)
 target_link_libraries(gantry_runtime PRIVATE
   gantry_runtime_objects gantry_runtime_no_builtins gantry_runtime_no_counters gantry_runtime_driver)
 set(exported ${CMAKE_CURRENT_SOURCE_DIR}/package/gantry_runtime.map)
-target_link_options(gantry_runtime PRIVATE -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
+# Code and constants share pages: those that part them are 8 KiB of a small file.
+set(link_small -Wl,--gc-sections -Wl,-z,noseparate-code)
+target_link_options(gantry_runtime PRIVATE ${link_small} -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
 set_target_properties(gantry_runtime PROPERTIES LINK_DEPENDS ${exported})
 set_target_properties(gantry_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 EXPORT_NAME runtime)
 
@@ -14,7 +16,7 @@ target_link_libraries(gantry_runtime_builtins PRIVATE
   gantry_runtime_objects gantry_runtime_builtins_objects gantry_runtime_no_counters gantry_runtime_driver
   ${GANTRY_IMAGE_SHARED_LIBRARIES})
 target_link_options(gantry_runtime_builtins PRIVATE
-  -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
+  ${link_small} -Wl,--exclude-libs,ALL -Wl,--version-script=${exported})
 set_target_properties(gantry_runtime_builtins PROPERTIES
   LINK_DEPENDS ${exported} VERSION ${PROJECT_VERSION} SOVERSION 0)
 

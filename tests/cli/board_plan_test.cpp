@@ -21,6 +21,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using testing::message_if_any;
 using testing::message_of;
 using ::testing::Not;
 
@@ -88,7 +89,7 @@ TEST(SetupPlan, RefusesWhatIsInTheWay) {
   const auto refusal = [](const char* kind, const char* text) {
     BoardFacts facts = a_pi();
     take_fact(facts, {kind, text});
-    return message_of([&] { plan_setup(facts, request(), kProgram); });
+    return message_if_any([&] { plan_setup(facts, request(), kProgram); });
   };
   EXPECT_THAT(refusal("taken", "7453"), AllOf(HasSubstr("pi (me@pi)"), HasSubstr("--port")));
   EXPECT_THAT(refusal("unit", "/lib/systemd/system/gantry-device.service"), HasSubstr("/etc/gantry/keys"));

@@ -15,6 +15,7 @@ namespace gantry::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::message_if_any;
 using testing::message_of;
 
 const rpc::ElementType kF32 = *parse_type_name("f32");
@@ -139,7 +140,7 @@ TEST(Inputs, FilesAreCheckedAgainstTheModel) {
   const std::string wrong_shape = saved("shape", random_tensor(kF32, {1, 3, 4, 5}, 0, "x"));
   const std::string good = saved("good", random_tensor(kF32, {2, 3, 4, 4}, 0, "x"));
   auto gather = [](const std::string& input) {
-    return message_of([&] { gather_inputs(two_inputs(), {{input}, {}, 0}); });
+    return message_if_any([&] { gather_inputs(two_inputs(), {{input}, {}, 0}); });
   };
   EXPECT_THAT(gather("image=" + wrong_type), HasSubstr("holds i64, but input 'image' takes f32"));
   EXPECT_THAT(gather("image=" + wrong_shape),
