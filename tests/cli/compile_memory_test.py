@@ -25,14 +25,6 @@ def peak_of(command, environment):
 
 
 class Memory(ProgramTest):
-    def test_turns_a_matrix_of_most_of_the_weights_on_the_disk(self):
-        self.gantry('zoo', 'vgg16', '-o', 'vgg16.onnx')
-        model = self.folder / 'vgg16.onnx'
-        weights = model.stat().st_size  # three quarters of it one matrix
-        command = [self.GANTRY, 'compile', str(model), '--target', 'x86-64-v3', '-o', str(self.folder / 'vgg16.gmod')]
-        peak = peak_of(command, self.environment)
-        self.assertLess(peak, 1.2 * weights + COMPILER, f'{peak / weights:.2f} times the weights')
-
     def test_holds_weights_once(self):
         self.gantry('zoo', 'bert_base', '-o', 'bert.onnx')
         model = self.folder / 'bert.onnx'
