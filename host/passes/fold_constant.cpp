@@ -109,6 +109,7 @@ std::vector<ConstantPtr> evaluate(const Node& node, SpillFile* spill) {
   if (op_def(node).is_view) return {fold_view(node)};
   if (spill != nullptr) {
     if (ConstantPtr turned = spilled_transposition(node, *spill, kLeastSpilled)) return {std::move(turned)};
+    if (ConstantPtr padded = spilled_padding(node, *spill, kLeastSpilled)) return {std::move(padded)};
   }
   if (op_def(node).fold) return op_def(node).fold(node);
   if (op_def(node).compute == nullptr || !node.bodies.empty()) return {};

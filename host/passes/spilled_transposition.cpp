@@ -66,6 +66,21 @@ void turn(const std::byte* from, const Chunks& chunks, size_t first_column, size
   }
 }
 
+using Fill = std::function<void(size_t offset, std::span<std::byte> part)>;
+
+/// The node's result of that size, of which whole rows are put together at a time; null where the disk does
+/// not take it.
+ConstantPtr kept_rows(const Node& node, SpillFile& file, size_t size, size_t row, const Fill& fill) {
+  auto kept = file.keep(size, std::max<size_t>(1, kPart / row) * row, fill);
+  if (kept == nullptr) return nullptr;
+  auto result = std::make_shared<ConstantData>();
+  result->type = node.result()->type;
+  result->bytes = kept.get();
+  result->size = size;
+  result->owner = std::move(kept);
+  return result;
+}
+
 }  // namespace
 
 ConstantPtr spilled_transposition(const Node& node, SpillFile& file, size_t bytes) {
@@ -86,14 +101,32 @@ ConstantPtr spilled_transposition(const Node& node, SpillFile& file, size_t byte
            [&](std::byte* to, const std::byte* chunk) { std::memcpy(to, chunk, chunks->bytes); });
     }
   };
-  auto kept = file.keep(from.size, std::max<size_t>(1, kPart / row) * row, fill);
-  if (kept == nullptr) return nullptr;
-  auto result = std::make_shared<ConstantData>();
-  result->type = node.result()->type;
-  result->bytes = kept.get();
-  result->size = from.size;
-  result->owner = std::move(kept);
-  return result;
+  return kept_rows(node, file, from.size, row, fill);
+}
+
+ConstantPtr spilled_padding(const Node& node, SpillFile& file, size_t bytes) {
+  const auto* attrs = node.match(op::pad);
+  if (attrs == nullptr || attrs->mode != PadMode::kConstant || attrs->value != 0 ||
+      !node.inputs[0]->is_constant())
+    return nullptr;
+  const ConstantData& from = *node.inputs[0]->constant;
+  if (from.size < bytes || from.type.dtype == DType::kString || from.type.rank() == 0) return nullptr;
+  const size_t last = from.type.shape.size() - 1;
+  for (size_t axis = 0; axis <= last; ++axis) {
+    const bool stays = attrs->before[axis] == Dim(0) && (axis == last || attrs->after[axis] == Dim(0));
+    if (!stays || !from.type.shape[axis].is_constant() || !attrs->after[axis].is_constant()) return nullptr;
+  }
+  const auto width = static_cast<size_t>(byte_width(from.type.dtype));
+  const size_t own = width * static_cast<size_t>(from.type.shape[last].value());
+  const size_t row = own + width * static_cast<size_t>(attrs->after[last].value());
+  if (own == 0) return nullptr;
+  const auto fill = [&](size_t offset, std::span<std::byte> part) {
+    for (size_t at = 0; at < part.size(); at += row) {
+      std::memcpy(part.data() + at, from.bytes + (offset + at) / row * own, own);
+      std::memset(part.data() + at + own, 0, row - own);
+    }
+  };
+  return kept_rows(node, file, from.size / own * row, row, fill);
 }
 
 }  // namespace gantry

@@ -1,4 +1,4 @@
-// Transpositions put together on the disk, against elements moved one by one.
+// Transpositions and paddings put together on the disk, against elements moved one by one.
 #include "host/passes/spilled_transposition.h"
 
 #include <numeric>
@@ -75,6 +75,44 @@ TEST(SpilledTransposition, LeavesOtherOrdersAndSmallOnesAlone) {
   EXPECT_FALSE(transposed({2, 3, 4}, {2, 1, 0}));
   EXPECT_FALSE(transposed({2, 3, 4}, {0, 2, 1}));
   EXPECT_FALSE(transposed({5, 7}, {1, 0}, 5 * 7 * 4 + 1));
+}
+
+/// (rows, columns) of numbers from 1 on, padded.
+ConstantPtr padded(int64_t rows, int64_t columns, const PadAttrs& attrs) {
+  Function function;
+  std::vector<float> values(static_cast<size_t>(rows * columns));
+  std::iota(values.begin(), values.end(), 1.0F);
+  Value* x = function.add_constant("x", make_constant({DType::kF32, {rows, columns}}, values.data()));
+  SpillFile file(folder());
+  return spilled_padding(*Builder(function).node(op::pad, {x}, attrs), file, 1);
+}
+
+PadAttrs pads(Shape before, Shape after) {
+  PadAttrs attrs;
+  attrs.before = std::move(before);
+  attrs.after = std::move(after);
+  return attrs;
+}
+
+TEST(SpilledPadding, PutsZerosBehindRows) {
+  constexpr int64_t kRows = 2100, kColumns = 1000, kMore = 24;  // in several parts
+  const ConstantPtr wide = padded(kRows, kColumns, pads({0, 0}, {0, kMore}));
+  ASSERT_TRUE(wide);
+  EXPECT_TRUE(is_spilled(wide->owner));
+  ASSERT_EQ(wide->size, kRows * (kColumns + kMore) * sizeof(float));
+  const float* values = wide->as<float>();
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t c = 0; c < kColumns + kMore; ++c, ++values)
+      ASSERT_EQ(*values, c < kColumns ? static_cast<float>(r * kColumns + c + 1) : 0.0F) << r << ", " << c;
+  }
+}
+
+TEST(SpilledPadding, LeavesOthersAlone) {
+  EXPECT_FALSE(padded(2, 3, pads({0, 1}, {0, 1})));
+  EXPECT_FALSE(padded(2, 3, pads({0, 0}, {1, 1})));
+  PadAttrs ones = pads({0, 0}, {0, 1});
+  ones.value = 1;
+  EXPECT_FALSE(padded(2, 3, ones));
 }
 
 TEST(SpillFile, KeepsBytesUntilTheLastHolderLetsGo) {
