@@ -129,12 +129,12 @@ class Faults(TuneTest):
 
     def test_two_tuners_share_a_board_and_a_store(self):
         with board([DEVICE], self.folder, '--turn', '3') as address:
-            words = [self.GANTRY, 'tune', 'm.onnx', '--precision', 'fp32', '--time', '45s', '--on', address, '--records', 'board.db',
+            words = [self.GANTRY, 'tune', 'm.onnx', '--precision', 'fp32', '--time', '75s', '--on', address, '--records', 'board.db',
                      '--json']
             waits = {name: value for name, value in self.environment.items() if name != 'GANTRY_NO_WAIT'}
             both = [subprocess.Popen([*words, '--seed', seed], cwd=self.folder, env=waits, stdout=subprocess.PIPE)
                     for seed in ('1', '2')]
-            results = [json.loads(process.communicate(timeout=180)[0]) for process in both]
+            results = [json.loads(process.communicate(timeout=240)[0]) for process in both]
         self.assertEqual([process.returncode for process in both], [0, 0])
         for result in results:
             self.assertGreater(result['records_written'], 0)
