@@ -68,6 +68,7 @@ void convert_unique(NodeImport& n) {
     x = n.reshape(x, {element_count(x->type.shape)});
   // What strings compare by are their ranks.
   Value* compared = x->type.dtype == DType::kString ? n.add(text::ranks, {x}) : x;
+  if (x->type.dtype == DType::kBool) compared = n.cast(x, DType::kU8);
   Value* rows = rows_along(n, compared, axis);
   Value* order = of_rows ? n.add(op::row_order, {rows}) : sorted(n, compared, false)[1];
   const std::vector<Value*> groups = n.add_many(op::row_groups, {rows, order}, nullptr);

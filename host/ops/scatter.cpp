@@ -34,11 +34,9 @@ std::vector<TensorType> infer_scatter_elements(const Node& node, Function& funct
   size_t axis = static_cast<size_t>(node.attrs_as<ScatterAttrs>().axis);
   for (size_t d = 0; d < x.shape.size(); ++d) {
     ops::unify(indices.shape[d], updates.shape[d], function, node, "indices and updates");
-    bool outside = d != axis && x.shape[d].is_constant() && indices.shape[d].is_constant() &&
-                   indices.shape[d].value() > x.shape[d].value();
-    require(!outside, "indices {} are larger than the data {}", indices.str(), x.str());
-    require(d == axis || indices.shape[d].is_constant() || indices.shape[d] == x.shape[d],
-            "indices {} may be larger than the data {}", indices.str(), x.str());
+    if (d == axis) continue;
+    ops::require_at_least(x.shape[d] - indices.shape[d], 0, function, node,
+                          fmt::format("indices {} are larger than the data {}", indices.str(), x.str()));
   }
   return {x};
 }

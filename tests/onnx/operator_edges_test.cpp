@@ -108,6 +108,21 @@ TEST(Clip, TakesTheUpperBoundWhereTheyCross) {
   EXPECT_THAT(std::vector<float>(y->as<float>(), y->as<float>() + 3), ElementsAre(1, 1, 1));
 }
 
+TEST(Unique, OfTruthsFalseComesFirst) {
+  OneNode node("", "Unique", 11, 4);
+  node.input<uint8_t>(DType::kBool, {4}, {1, 0, 1, 1});
+  const std::vector<ConstantPtr> results = node.results();
+  EXPECT_EQ(results[0]->type.shape, Shape{2});
+  EXPECT_THAT(std::vector<uint8_t>(results[0]->as<uint8_t>(), results[0]->as<uint8_t>() + 2),
+              ElementsAre(0, 1));
+  const auto integers = [&](size_t i, size_t count) {
+    return std::vector<int64_t>(results[i]->as<int64_t>(), results[i]->as<int64_t>() + count);
+  };
+  EXPECT_THAT(integers(1, 2), ElementsAre(1, 0));
+  EXPECT_THAT(integers(2, 4), ElementsAre(1, 0, 1, 1));
+  EXPECT_THAT(integers(3, 2), ElementsAre(1, 3));
+}
+
 // 0x38 is 1 and 0x40 is 2.
 TEST(Pad, TakesAPaddingValueOfEightBits) {
   const std::string text =

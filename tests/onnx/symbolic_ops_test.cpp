@@ -90,6 +90,20 @@ TEST(SymbolicEinsum, ADiagonalNeedsAsManyRowsAsColumns) {
   EXPECT_EQ(graph.main.constraints.front().right.str(), "M");
 }
 
+TEST(SymbolicScatter, HasNoMoreIndicesThanElementsBesideItsAxis) {
+  const Graph graph =
+      imported(open_input("x", "N T 4") + open_input("i", "M L 4", 7) + open_input("u", "M L 4") +
+                   node("ScatterElements", "x i u", "y", integer("axis", 1)),
+               "y");
+  EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(N, T, 4), f32]"));
+  ASSERT_EQ(graph.main.constraints.size(), 1U);
+  const auto& [left, right, origin] = graph.main.constraints.front();
+  for (const int64_t m : {0, 2, 3, 4}) {
+    const std::map<std::string, int64_t> sizes{{"N", 3}, {"M", m}};
+    EXPECT_EQ(left.evaluate(sizes) == right.evaluate(sizes), m <= 3) << m;
+  }
+}
+
 TEST(SymbolicReverse, EachSequenceIsTurnedAroundWithinItsLength) {
   const Graph graph =
       imported(open_input("x", "T B") + open_input("n", "B", 7) +
