@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "host/support/error.h"
+#include "host/onnx/size_advice.h"
 
 namespace gantry {
 namespace {
@@ -25,11 +25,7 @@ bool can_hold(const DimConstraint& constraint, const std::map<std::string, int64
       if (!sizes.contains(symbol)) return true;
     }
   }
-  try {
-    return constraint.left.evaluate(sizes) == constraint.right.evaluate(sizes);
-  } catch (const Error&) {
-    return false;  // overflow, or a division by zero
-  }
+  return holds(constraint, sizes);
 }
 
 bool is_better(const Attempt& a, const Attempt& b) {

@@ -58,8 +58,8 @@ void convert_identity(NodeImport& n) {
 /// As what branches' results are asked for; null: as what they are.
 struct Wanted {
   const std::vector<Carried>* carried = nullptr;
-  const std::vector<int>* ranks =
-      nullptr;  ///< of the tensors that carry them, of which those of one element may have others
+  /// Of the tensors that carry them, of which those of one element may have others.
+  const std::vector<int>* ranks = nullptr;
 };
 
 Branch import_branch(NodeImport& n, const char* name, const Wanted& wanted) {

@@ -22,14 +22,6 @@ std::vector<std::string> symbols_of(const DimConstraint& constraint) {
   return {all.begin(), all.end()};
 }
 
-bool holds(const DimConstraint& constraint, const Sizes& sizes) {
-  try {
-    return constraint.left.evaluate(sizes) == constraint.right.evaluate(sizes);
-  } catch (const Error&) {
-    return false;  // overflow, or a division by zero
-  }
-}
-
 std::string place_of(const Function& main, const std::string& symbol) {
   const auto meaning = static_cast<module_format::SizeMeaning>(size_meanings(main)[symbol]);
   for (const Value* input : main.parameters) {
@@ -73,6 +65,14 @@ std::string describe(const Function& main, const DimConstraint& broken, const Si
 }
 
 }  // namespace
+
+bool holds(const DimConstraint& constraint, const Sizes& sizes) {
+  try {
+    return constraint.left.evaluate(sizes) == constraint.right.evaluate(sizes);
+  } catch (const Error&) {
+    return false;  // overflow, or a division by zero
+  }
+}
 
 std::string size_advice(const Function& main, const Sizes& sizes) {
   for (const DimConstraint& constraint : main.constraints) {

@@ -13,4 +13,8 @@ namespace gantry {
 /// dimensions and sizes, and those that would do. Empty if they break none, as far as they say.
 std::string size_advice(const Function& main, const std::map<std::string, int64_t>& sizes);
 
+/// Whether the constraint holds for these sizes, of all its symbols; not where its sides overflow or divide
+/// by zero.
+bool holds(const DimConstraint& constraint, const std::map<std::string, int64_t>& sizes);
+
 }  // namespace gantry

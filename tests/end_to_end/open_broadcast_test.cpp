@@ -19,25 +19,6 @@ using namespace model_text;  // NOLINT
 using ::testing::HasSubstr;
 using Sizes = std::vector<int64_t>;
 
-std::string open_input(const std::string& name, const std::string& dims, int type = 1) {
-  std::string text =
-      fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
-  std::istringstream words(dims);
-  for (std::string word; words >> word;) {
-    const bool number = word.find_first_not_of("0123456789") == std::string::npos;
-    text += number ? fmt::format("dim {{ dim_value: {} }} ", word)
-                   : fmt::format("dim {{ dim_param: '{}' }} ", word);
-  }
-  return text + "} } } } ";
-}
-
-Graph imported(const std::string& graph, const std::string& outputs) {
-  std::string text = "ir_version: 8 " + kNewest + " graph { name: 'g' " + graph + output_list(outputs) + "}";
-  onnx::ModelProto proto;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
-  return import_onnx_bytes(proto.SerializeAsString(), ".");
-}
-
 /// The element of `data` that numpy.broadcast_to(data, (rows, columns)) has at a place.
 float at(const ConstantPtr& data, int64_t row, int64_t column) {
   const Sizes own = *constant_shape(data->type.shape);
@@ -68,9 +49,10 @@ class OpenBroadcast : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(OpenBroadcast, OfMatricesIsAsNumPysForAllSizes) {
-  const Graph graph = imported(open_input("a", "A B") + open_input("b", "C D") + node("Add", "a b", "s") +
-                                   node("Relu", "s", "r") + node("Mul", "r b", "y"),
-                               "y");
+  const Graph graph =
+      imported_graph(open_input("a", "A B") + open_input("b", "C D") + node("Add", "a b", "s") +
+                         node("Relu", "s", "r") + node("Mul", "r b", "y"),
+                     "y");
   testing::LocalModel model(compiled(graph), 2, device());
   const std::pair<Sizes, Sizes> cases[] = {
       {{5, 40}, {5, 40}}, {{1, 40}, {5, 1}},        {{5, 1}, {1, 40}},      {{5, 40}, {1, 1}},
@@ -81,7 +63,7 @@ TEST_P(OpenBroadcast, OfMatricesIsAsNumPysForAllSizes) {
 
 TEST_P(OpenBroadcast, OfSizesThatDoNotFitIsRefused) {
   const Graph graph =
-      imported(open_input("a", "A 3") + open_input("b", "B 3") + node("Add", "a b", "y"), "y");
+      imported_graph(open_input("a", "A 3") + open_input("b", "B 3") + node("Add", "a b", "y"), "y");
   testing::LocalModel model(compiled(graph), 2, device());
   try {
     model.run(
@@ -94,7 +76,7 @@ TEST_P(OpenBroadcast, OfSizesThatDoNotFitIsRefused) {
 }
 
 TEST_P(OpenBroadcast, ExpandsToAShapeThatIsData) {
-  const Graph graph = imported(
+  const Graph graph = imported_graph(
       open_input("x", "H W") + open_input("s", "2", 7) + node("Expand", "x s", "e") + node("Neg", "e", "y"),
       "y");
   testing::LocalModel model(compiled(graph), 2, device());
@@ -127,10 +109,10 @@ TEST_P(OpenBroadcast, ExpandsToAShapeThatIsData) {
 /// softmax(q k^T + mask) v, the mask of dimensions of its own.
 TEST_P(OpenBroadcast, OfAMaskLeavesAttentionRight) {
   const Graph graph =
-      imported(open_input("q", "B 2 L 16") + open_input("k", "B 2 16 S") + open_input("v", "B 2 S 16") +
-                   open_input("mask", "masks 1 1 masked") + node("MatMul", "q k", "p") +
-                   node("Add", "p mask", "m") + node("Softmax", "m", "w") + node("MatMul", "w v", "y"),
-               "y");
+      imported_graph(open_input("q", "B 2 L 16") + open_input("k", "B 2 16 S") + open_input("v", "B 2 S 16") +
+                         open_input("mask", "masks 1 1 masked") + node("MatMul", "q k", "p") +
+                         node("Add", "p mask", "m") + node("Softmax", "m", "w") + node("MatMul", "w v", "y"),
+                     "y");
   testing::LocalModel model(compiled(graph), 2, device());
   const std::pair<int64_t, int64_t> masks[] = {{3, 24}, {1, 24}, {3, 1}, {1, 1}};
   for (const auto& [count, length] : masks) {
@@ -162,8 +144,8 @@ TEST(UsualSizes, HaveAProgramThatIsAsIfDimensionsHadOneName) {
   const std::string operands =
       open_input("q", "B 2 L 16") + open_input("k", "B 2 16 S") + open_input("v", "B 2 S 16");
   const ModuleFile open =
-      module_of(imported(operands + open_input("mask", "masks 1 1 masked") + kMasked, "y"));
-  const ModuleFile named = module_of(imported(operands + open_input("mask", "B 1 1 S") + kMasked, "y"));
+      module_of(imported_graph(operands + open_input("mask", "masks 1 1 masked") + kMasked, "y"));
+  const ModuleFile named = module_of(imported_graph(operands + open_input("mask", "B 1 1 S") + kMasked, "y"));
   ASSERT_EQ(named.manifest.variants.size(), 1u);
   ASSERT_EQ(open.manifest.variants.size(), 2u);
   EXPECT_TRUE(open.manifest.variants[0]->equal.empty()) << "the one for all sizes stands first";
@@ -174,9 +156,9 @@ TEST(UsualSizes, HaveAProgramThatIsAsIfDimensionsHadOneName) {
 
 TEST(UsualSizes, MayBeSumsOfOthers) {
   const Graph graph =
-      imported(open_input("past", "B P") + open_input("now", "B L") + open_input("mask", "B T") +
-                   node("Concat", "past now", "all", integer("axis", 1)) + node("Add", "all mask", "y"),
-               "y");
+      imported_graph(open_input("past", "B P") + open_input("now", "B L") + open_input("mask", "B T") +
+                         node("Concat", "past now", "all", integer("axis", 1)) + node("Add", "all mask", "y"),
+                     "y");
   ModuleFile module = module_of(graph);
   ASSERT_EQ(module.manifest.variants.size(), 2u);
   EXPECT_EQ(module.manifest.variants[1]->equal.size(), 1u);
@@ -194,7 +176,8 @@ TEST(UsualSizes, MayBeSumsOfOthers) {
 }
 
 TEST(UsualSizes, HaveNoProgramWhereSizeCounts) {
-  const Graph graph = imported(open_input("a", "A") + open_input("b", "B") + node("Add", "a b", "y"), "y");
+  const Graph graph =
+      imported_graph(open_input("a", "A") + open_input("b", "B") + node("Add", "a b", "y"), "y");
   EXPECT_EQ(module_of(graph).manifest.variants.size(), 2u);
   EXPECT_EQ(module_of(graph, Optimize::kSize).manifest.variants.size(), 1u);
 }

@@ -4,21 +4,12 @@
 #include "host/ops/conv.h"
 #include "host/ops/op.h"
 #include "tests/forms/given_forms.h"
+#include "tests/support/square_window.h"
 
 namespace gantry {
 namespace {
 
-/// With padding of half a window.
-ConvAttrs square_window(int64_t outputs, int64_t kernel = 3, int64_t stride = 1, int64_t groups = 1) {
-  ConvAttrs attrs;
-  attrs.channels = outputs;
-  attrs.groups = groups;
-  attrs.kernel = {kernel, kernel};
-  attrs.strides = {stride, stride};
-  attrs.dilations = {1, 1};
-  attrs.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
-  return attrs;
-}
+using testing::square_window;
 
 Decision chosen(const ConvAttrs& attrs, const TensorType& data, const Target& target) {
   Shape weight{attrs.channels, data.shape[1].value() / attrs.groups};

@@ -9,9 +9,12 @@
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "tests/forms/given_forms.h"
+#include "tests/support/square_window.h"
 
 namespace gantry {
 namespace {
+
+using testing::square_window;
 
 constexpr const char* kCpus[] = {"x86-64-v3", "x86-64-v4", "cortex-a72"};
 
@@ -44,17 +47,6 @@ std::vector<int64_t> blocks_of(const forms::FormContext& context, std::initializ
   return blocks;
 }
 
-ConvAttrs window(int64_t outputs, int64_t kernel, int64_t stride = 1, int64_t groups = 1) {
-  ConvAttrs attrs;
-  attrs.channels = outputs;
-  attrs.groups = groups;
-  attrs.kernel = {kernel, kernel};
-  attrs.strides = {stride, stride};
-  attrs.dilations = {1, 1};
-  attrs.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
-  return attrs;
-}
-
 LoneNode<ConvAttrs> convolution(const ConvAttrs& attrs, const Shape& data) {
   return {nn::conv, attrs, TensorType{DType::kF32, data},
           TensorType{DType::kF32,
@@ -62,11 +54,11 @@ LoneNode<ConvAttrs> convolution(const ConvAttrs& attrs, const Shape& data) {
 }
 
 TEST(Refused, RowsOfDirectConvolutions) {
-  const std::pair<ConvAttrs, Shape> cases[] = {{window(16, 3), {1, 16, 12, 12}},
-                                               {window(24, 3, 2), {1, 3, 20, 20}},
-                                               {window(48, 1), {2, 32, 7, 7}},
-                                               {window(40, 3), {1, 24, 5, 33}},
-                                               {window(48, 3, 1, 2), {1, 48, 9, 9}}};
+  const std::pair<ConvAttrs, Shape> cases[] = {{square_window(16, 3), {1, 16, 12, 12}},
+                                               {square_window(24, 3, 2), {1, 3, 20, 20}},
+                                               {square_window(48, 1), {2, 32, 7, 7}},
+                                               {square_window(40, 3), {1, 24, 5, 33}},
+                                               {square_window(48, 3, 1, 2), {1, 48, 9, 9}}};
   Counts counts;
   for (const char* cpu : kCpus) {
     const forms::FormContext context = context_of(cpu);
@@ -83,9 +75,9 @@ TEST(Refused, RowsOfDirectConvolutions) {
 }
 
 TEST(Refused, PlansOfWinogradsAlgorithms) {
-  const std::pair<ConvAttrs, Shape> cases[] = {{window(32, 3), {1, 16, 12, 12}},
-                                               {window(64, 3), {1, 64, 7, 7}},
-                                               {window(32, 3, 1, 2), {1, 32, 14, 14}}};
+  const std::pair<ConvAttrs, Shape> cases[] = {{square_window(32, 3), {1, 16, 12, 12}},
+                                               {square_window(64, 3), {1, 64, 7, 7}},
+                                               {square_window(32, 3, 1, 2), {1, 32, 14, 14}}};
   Counts counts;
   for (const char* cpu : {"x86-64-v3", "cortex-a72"}) {
     const forms::FormContext context = context_of(cpu);
@@ -136,7 +128,7 @@ TEST(Refused, RowsOfProducts) {
 
 TEST(Refused, NothingWhereTheRuleChooses) {
   const forms::FormContext context = context_of("x86-64-v3");
-  const LoneNode node = convolution(window(16, 3), {1, 16, 12, 12});
+  const LoneNode node = convolution(square_window(16, 3), {1, 16, 12, 12});
   const FormQuestion question = node.question();
   EXPECT_EQ(forms::refused_by_rule(question, {"direct", {{"block", 256}}}, context), std::nullopt);
   EXPECT_EQ(forms::refused_by_rule(question, {"plain", {}}, context), std::nullopt);

@@ -125,4 +125,25 @@ inline void expect_near(const std::vector<double>& actual, const std::vector<dou
 inline const std::string kNewest =
     "opset_import { version: 28 } opset_import { domain: 'com.microsoft' version: 1 } ";
 
+/// An input of f32 (or another ONNX element type) whose dimensions are numbers or names: "N 3 H W".
+inline std::string open_input(const std::string& name, const std::string& dims, int type = 1) {
+  std::string text =
+      fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
+  std::istringstream words(dims);
+  for (std::string word; words >> word;) {
+    const bool number = word.find_first_not_of("0123456789") == std::string::npos;
+    text += number ? fmt::format("dim {{ dim_value: {} }} ", word)
+                   : fmt::format("dim {{ dim_param: '{}' }} ", word);
+  }
+  return text + "} } } } ";
+}
+/// The graph, whose text has inputs and nodes, as it is imported.
+inline Graph imported_graph(const std::string& graph, const std::string& outputs) {
+  const std::string text =
+      "ir_version: 8 " + kNewest + " graph { name: 'g' " + graph + output_list(outputs) + "}";
+  onnx::ModelProto proto;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
+  return import_onnx_bytes(proto.SerializeAsString(), ".");
+}
+
 }  // namespace gantry::model_text

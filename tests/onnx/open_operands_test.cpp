@@ -18,25 +18,6 @@ using namespace model_text;  // NOLINT
 using ::testing::HasSubstr;
 using Sizes = std::vector<int64_t>;
 
-std::string open_input(const std::string& name, const std::string& dims, int type = 1) {
-  std::string text =
-      fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
-  std::istringstream words(dims);
-  for (std::string word; words >> word;) {
-    const bool number = word.find_first_not_of("0123456789") == std::string::npos;
-    text += number ? fmt::format("dim {{ dim_value: {} }} ", word)
-                   : fmt::format("dim {{ dim_param: '{}' }} ", word);
-  }
-  return text + "} } } } ";
-}
-
-Graph imported(const std::string& graph, const std::string& outputs) {
-  std::string text = "ir_version: 8 " + kNewest + " graph { name: 'g' " + graph + output_list(outputs) + "}";
-  onnx::ModelProto proto;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
-  return import_onnx_bytes(proto.SerializeAsString(), ".");
-}
-
 ConstantPtr counting(const Sizes& shape, float first) {
   std::vector<float> values(
       static_cast<size_t>(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
@@ -74,8 +55,8 @@ std::vector<float> elements_of(const ConstantPtr& data) {
 }
 
 TEST(OpenOperands, OfAnAdditionBroadcastWhereOneIs1) {
-  const Graph graph =
-      imported(open_input("a", "batch 3") + open_input("b", "unk__12 3") + node("Add", "a b", "y"), "y");
+  const Graph graph = imported_graph(
+      open_input("a", "batch 3") + open_input("b", "unk__12 3") + node("Add", "a b", "y"), "y");
   EXPECT_EQ(graph.main.outputs[0]->type.str(), "Tensor[(broadcast(batch, unk__12), 3), f32]");
   for (const auto& [m, n, result] : std::vector<std::array<int64_t, 3>>{
            {4, 4, 4}, {1, 4, 4}, {4, 1, 4}, {1, 1, 1}, {0, 0, 0}, {0, 1, 0}, {1, 0, 0}}) {
@@ -91,16 +72,16 @@ TEST(OpenOperands, OfAnAdditionBroadcastWhereOneIs1) {
 }
 
 TEST(OpenOperands, SayOnWhichAxesSizesDecide) {
-  const Graph graph =
-      imported(open_input("a", "batch 3") + open_input("b", "unk__12 3") + node("Add", "a b", "y"), "y");
+  const Graph graph = imported_graph(
+      open_input("a", "batch 3") + open_input("b", "unk__12 3") + node("Add", "a b", "y"), "y");
   const std::string text = print(graph, op_set());
   EXPECT_THAT(text, HasSubstr("broadcast_to(%a, shape=(broadcast(batch, unk__12), 3), open=[0])"));
   EXPECT_EQ(print(parse_graph(text, op_set()), op_set()), text);
 }
 
 TEST(OpenOperands, ThatDoNotFitAreNamed) {
-  const Graph graph =
-      imported(open_input("a", "batch 3") + open_input("b", "unk__12 3") + node("Add", "a b", "y"), "y");
+  const Graph graph = imported_graph(
+      open_input("a", "batch 3") + open_input("b", "unk__12 3") + node("Add", "a b", "y"), "y");
   for (const auto& [m, n] : std::vector<std::pair<int64_t, int64_t>>{{2, 3}, {0, 2}, {5, 4}}) {
     try {
       testing::interpret_function(graph.main, {counting({m, 3}, 1), counting({n, 3}, 1)});
@@ -112,7 +93,8 @@ TEST(OpenOperands, ThatDoNotFitAreNamed) {
 }
 
 TEST(OpenOperands, BesideAFixedExtentMayBe1) {
-  const Graph graph = imported(open_input("a", "4") + open_input("b", "N") + node("Mul", "a b", "y"), "y");
+  const Graph graph =
+      imported_graph(open_input("a", "4") + open_input("b", "N") + node("Mul", "a b", "y"), "y");
   EXPECT_EQ(graph.main.outputs[0]->type.str(), "Tensor[(4), f32]");
   for (const int64_t n : {1, 4}) {
     const ConstantPtr y =
@@ -124,7 +106,7 @@ TEST(OpenOperands, BesideAFixedExtentMayBe1) {
 }
 
 TEST(OpenOperands, OfAChoiceAreThree) {
-  const Graph graph = imported(
+  const Graph graph = imported_graph(
       open_input("c", "A 1", 9) + open_input("x", "B C") + open_input("y", "D") + node("Where", "c x y", "z"),
       "z");
   EXPECT_EQ(graph.main.outputs[0]->type.str(), "Tensor[(broadcast(A, B), broadcast(C, D)), f32]");
@@ -138,7 +120,7 @@ TEST(OpenOperands, OfAChoiceAreThree) {
 
 TEST(OpenOperands, OfAProductBroadcastTheirBatches) {
   const Graph graph =
-      imported(open_input("a", "A 2 3") + open_input("b", "B 3 2") + node("MatMul", "a b", "y"), "y");
+      imported_graph(open_input("a", "A 2 3") + open_input("b", "B 3 2") + node("MatMul", "a b", "y"), "y");
   EXPECT_EQ(graph.main.outputs[0]->type.str(), "Tensor[(broadcast(A, B), 2, 2), f32]");
   const ConstantPtr a = counting({1, 2, 3}, 1), b = counting({2, 3, 2}, 0);
   const ConstantPtr y = testing::interpret_function(graph.main, {a, b}).at(0);
@@ -149,14 +131,14 @@ TEST(OpenOperands, OfAProductBroadcastTheirBatches) {
 
 TEST(OpenOperands, OfOneNameAddNothing) {
   const Graph graph =
-      imported(open_input("a", "N H") + open_input("b", "N H") + node("Add", "a b", "y"), "y");
+      imported_graph(open_input("a", "N H") + open_input("b", "N H") + node("Add", "a b", "y"), "y");
   EXPECT_EQ(graph.main.nodes().size(), 1u);
   EXPECT_TRUE(graph.main.constraints.empty());
 }
 
 TEST(OpenExpand, TakesAShapeThatIsData) {
   const Graph graph =
-      imported(open_input("x", "H W") + open_input("s", "2", 7) + node("Expand", "x s", "y"), "y");
+      imported_graph(open_input("x", "H W") + open_input("s", "2", 7) + node("Expand", "x s", "y"), "y");
   struct Case {
     Sizes own, asked, result;
   };

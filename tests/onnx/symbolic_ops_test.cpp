@@ -9,26 +9,6 @@ namespace {
 
 using namespace model_text;  // NOLINT
 
-/// An input of f32 (or another ONNX element type) whose dimensions are numbers or names.
-std::string open_input(const std::string& name, const std::string& dims, int type = 1) {
-  std::string text =
-      fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ ", name, type);
-  std::istringstream words(dims);
-  for (std::string word; words >> word;) {
-    const bool number = word.find_first_not_of("0123456789") == std::string::npos;
-    text += number ? fmt::format("dim {{ dim_value: {} }} ", word)
-                   : fmt::format("dim {{ dim_param: '{}' }} ", word);
-  }
-  return text + "} } } } ";
-}
-
-Graph imported(const std::string& graph, const std::string& outputs) {
-  std::string text = "ir_version: 8 " + kNewest + " graph { name: 'g' " + graph + output_list(outputs) + "}";
-  onnx::ModelProto proto;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
-  return import_onnx_bytes(proto.SerializeAsString(), ".");
-}
-
 std::vector<std::string> output_types(const Graph& graph) {
   std::vector<std::string> types;
   for (const Value* output : graph.main.outputs) types.push_back(output->type.str());
@@ -36,12 +16,12 @@ std::vector<std::string> output_types(const Graph& graph) {
 }
 
 TEST(SymbolicAttention, APastOfAnyLengthGrowsByTheQueries) {
-  const Graph graph =
-      imported(open_input("q", "B L 32") + open_input("k", "B L 16") + open_input("v", "B L 16") +
-                   open_input("pk", "B 2 P 8") + open_input("pv", "B 2 P 8") +
-                   node("Attention", "q k v - pk pv", "y nk nv",
-                        integer("q_num_heads", 4) + integer("kv_num_heads", 2) + integer("is_causal", 1)),
-               "y nk nv");
+  const Graph graph = imported_graph(
+      open_input("q", "B L 32") + open_input("k", "B L 16") + open_input("v", "B L 16") +
+          open_input("pk", "B 2 P 8") + open_input("pv", "B 2 P 8") +
+          node("Attention", "q k v - pk pv", "y nk nv",
+               integer("q_num_heads", 4) + integer("kv_num_heads", 2) + integer("is_causal", 1)),
+      "y nk nv");
   EXPECT_THAT(output_types(graph),
               ::testing::ElementsAre("Tensor[(B, L, 32), f32]", "Tensor[(B, 2, L+P, 8), f32]",
                                      "Tensor[(B, 2, L+P, 8), f32]"));
@@ -49,41 +29,41 @@ TEST(SymbolicAttention, APastOfAnyLengthGrowsByTheQueries) {
 
 TEST(SymbolicLinearAttention, TakesAnyNumberOfSteps) {
   const Graph graph =
-      imported(open_input("q", "B T 12") + open_input("k", "B T 12") + open_input("v", "B T 6") +
-                   node("LinearAttention", "q k v", "y state",
-                        integer("q_num_heads", 3) + integer("kv_num_heads", 3) +
-                            attribute("update_rule", "type: STRING s: 'linear'")),
-               "y state");
+      imported_graph(open_input("q", "B T 12") + open_input("k", "B T 12") + open_input("v", "B T 6") +
+                         node("LinearAttention", "q k v", "y state",
+                              integer("q_num_heads", 3) + integer("kv_num_heads", 3) +
+                                  attribute("update_rule", "type: STRING s: 'linear'")),
+                     "y state");
   EXPECT_THAT(output_types(graph),
               ::testing::ElementsAre("Tensor[(B, T, 6), f32]", "Tensor[(B, 3, 4, 2), f32]"));
 }
 
 TEST(SymbolicGridSample, TakesImagesAndGridsOfAnySize) {
-  const Graph graph = imported(
+  const Graph graph = imported_graph(
       open_input("x", "N 3 H W") + open_input("grid", "N P Q 2") + node("GridSample", "x grid", "y"), "y");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(N, 3, P, Q), f32]"));
 }
 
 TEST(SymbolicLoss, IsOneNumberOfAnyNumberOfTargets) {
-  const Graph graph = imported(
+  const Graph graph = imported_graph(
       open_input("x", "N 5 D") + open_input("t", "N D", 7) + node("SoftmaxCrossEntropyLoss", "x t", "y p"),
       "y p");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(), f32]", "Tensor[(N, 5, D), f32]"));
 }
 
 TEST(SymbolicRotation, PositionsOfAnyLengthAreLookedUp) {
-  const Graph graph = imported(open_input("x", "B L 32") + open_input("c", "64 4") + open_input("s", "64 4") +
-                                   open_input("p", "B L", 7) +
-                                   node("RotaryEmbedding", "x c s p", "y", integer("num_heads", 4)),
-                               "y");
+  const Graph graph = imported_graph(open_input("x", "B L 32") + open_input("c", "64 4") +
+                                         open_input("s", "64 4") + open_input("p", "B L", 7) +
+                                         node("RotaryEmbedding", "x c s p", "y", integer("num_heads", 4)),
+                                     "y");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(B, L, 32), f32]"));
 }
 
 TEST(SymbolicEinsum, ADiagonalNeedsAsManyRowsAsColumns) {
   const Graph graph =
-      imported(open_input("x", "B N M") +
-                   node("Einsum", "x", "y", attribute("equation", "type: STRING s: '...ii->...i'")),
-               "y");
+      imported_graph(open_input("x", "B N M") +
+                         node("Einsum", "x", "y", attribute("equation", "type: STRING s: '...ii->...i'")),
+                     "y");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(B, N), f32]"));
   ASSERT_EQ(graph.main.constraints.size(), 1U);
   EXPECT_EQ(graph.main.constraints.front().left.str(), "N");
@@ -92,9 +72,9 @@ TEST(SymbolicEinsum, ADiagonalNeedsAsManyRowsAsColumns) {
 
 TEST(SymbolicScatter, HasNoMoreIndicesThanElementsBesideItsAxis) {
   const Graph graph =
-      imported(open_input("x", "N T 4") + open_input("i", "M L 4", 7) + open_input("u", "M L 4") +
-                   node("ScatterElements", "x i u", "y", integer("axis", 1)),
-               "y");
+      imported_graph(open_input("x", "N T 4") + open_input("i", "M L 4", 7) + open_input("u", "M L 4") +
+                         node("ScatterElements", "x i u", "y", integer("axis", 1)),
+                     "y");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(N, T, 4), f32]"));
   ASSERT_EQ(graph.main.constraints.size(), 1U);
   const auto& [left, right, origin] = graph.main.constraints.front();
@@ -105,10 +85,10 @@ TEST(SymbolicScatter, HasNoMoreIndicesThanElementsBesideItsAxis) {
 }
 
 TEST(SymbolicReverse, EachSequenceIsTurnedAroundWithinItsLength) {
-  const Graph graph =
-      imported(open_input("x", "T B") + open_input("n", "B", 7) +
-                   node("ReverseSequence", "x n", "y", integer("time_axis", 0) + integer("batch_axis", 1)),
-               "y");
+  const Graph graph = imported_graph(
+      open_input("x", "T B") + open_input("n", "B", 7) +
+          node("ReverseSequence", "x n", "y", integer("time_axis", 0) + integer("batch_axis", 1)),
+      "y");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(T, B), f32]"));
 }
 

@@ -3,9 +3,12 @@
 
 #include "host/targets/cpu/conv_model.h"
 #include "host/targets/cpu/winograd_model.h"
+#include "tests/support/square_window.h"
 
 namespace gantry {
 namespace {
+
+using testing::square_window;
 
 TEST(ConvModel, ReadsImagesOfFewChannelsAsTheyLie) {
   ConvAttrs attrs;
@@ -16,18 +19,6 @@ TEST(ConvModel, ReadsImagesOfFewChannelsAsTheyLie) {
   EXPECT_FALSE(
       cpu::prefers_plain_data(attrs, {DType::kF32, {1, 3, 224, 224}}, find_target("cortex-a76").machine))
       << "products take lanes of neighbouring channels";
-}
-
-/// With padding of half a window.
-ConvAttrs square_window(int64_t outputs, int64_t kernel = 3, int64_t stride = 1, int64_t groups = 1) {
-  ConvAttrs attrs;
-  attrs.channels = outputs;
-  attrs.groups = groups;
-  attrs.kernel = {kernel, kernel};
-  attrs.strides = {stride, stride};
-  attrs.dilations = {1, 1};
-  attrs.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
-  return attrs;
 }
 
 TEST(WinogradModel, DividesAnOddNumberOfTilesForTwoThreads) {
