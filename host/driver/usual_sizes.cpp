@@ -42,10 +42,8 @@ class Equaliser {
 
  private:
   void equate_all(const Dim& own, const Dim& result) {
-    std::vector<Dim> all = broadcast_operands(own);
-    if (all.empty()) all = {own};
-    std::vector<Dim> others = broadcast_operands(result);
-    if (others.empty()) others = {result};
+    std::vector<Dim> all = operands_or_itself(own);
+    const std::vector<Dim> others = operands_or_itself(result);
     all.insert(all.end(), others.begin(), others.end());
     for (size_t i = 1; i < all.size(); ++i) equate(all[0], all[i]);
   }

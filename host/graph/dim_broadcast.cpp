@@ -26,9 +26,14 @@ bool is_never_1(const Dim& dim) {
 
 }  // namespace
 
-std::vector<Dim> broadcast_operands(const Dim& dim) {
+std::vector<Dim> operands_or_itself(const Dim& dim) {
   std::vector<Dim> operands;
   add_operands(dim, operands);
+  return operands;
+}
+
+std::vector<Dim> broadcast_operands(const Dim& dim) {
+  std::vector<Dim> operands = operands_or_itself(dim);
   if (operands.size() == 1) operands.clear();
   return operands;
 }

@@ -15,6 +15,8 @@ Dim broadcast(const Dim& a, const Dim& b);
 /// What a dimension broadcasts, in the order in which it is printed: a, b, c of broadcast(broadcast(a, b),
 /// c); none where it is another one.
 std::vector<Dim> broadcast_operands(const Dim& dim);
+/// The same; the dimension itself where it broadcasts nothing.
+std::vector<Dim> operands_or_itself(const Dim& dim);
 
 /// Whether only sizes tell if an axis of extent `own`, which is 1 or `result`, is repeated to have that
 /// extent. Dimensions of the same symbols count as equal, and so does an expression beside a constant: the

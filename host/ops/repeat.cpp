@@ -14,12 +14,6 @@ namespace {
 
 using Dims = std::vector<Dim>;
 
-/// What the dimension broadcasts: itself where that is nothing.
-Dims operands_of(const Dim& dim) {
-  Dims operands = broadcast_operands(dim);
-  return operands.empty() ? Dims{dim} : operands;
-}
-
 bool is_among(const Dim& dim, const Dims& all) {
   return std::ranges::find(all, dim) != all.end();
 }
@@ -82,7 +76,7 @@ void require_repeatable(const Dim& own, const Dim& result, Function& function, c
     unify(own, result, function, node, "data and the shape to broadcast to");
     return;
   }
-  const Dims ours = operands_of(own), all = operands_of(result);
+  const Dims ours = operands_or_itself(own), all = operands_or_itself(result);
   const bool is_part = std::ranges::all_of(ours, [&](const Dim& dim) { return is_among(dim, all); });
   if (!is_part) {
     const std::string why = fmt::format("{} must be 1 or {}", own.str(), result.str());

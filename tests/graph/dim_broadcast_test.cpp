@@ -79,6 +79,7 @@ TEST(DimBroadcast, PrintsAndParses) {
   EXPECT_EQ(Dim::parse(triple.str()), triple);
   EXPECT_THAT(broadcast_operands(triple), ::testing::ElementsAre(2 * B, A, C));
   EXPECT_TRUE(broadcast_operands(triple + 1).empty());
+  EXPECT_THAT(operands_or_itself(triple + 1), ::testing::ElementsAre(triple + 1));
 }
 
 TEST(DimBroadcast, OfSizesThatAreFilledInIsWhatTheySay) {
