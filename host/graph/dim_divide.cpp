@@ -41,8 +41,8 @@ Division divide_by_polynomial(const Dim& a, const Dim& divisor) {
     bool divided = false;
     for (const DimTerm& term : DimNode::terms_of(rest)) {
       auto factors = divide_factors(term.factors, lead.factors);
-      if (!factors || term.coefficient % lead.coefficient != 0) continue;
-      const Dim part = monomial(term.coefficient / lead.coefficient, *factors);
+      if (!factors || mod_int(term.coefficient, lead.coefficient) != 0) continue;
+      const Dim part = monomial(floordiv_int(term.coefficient, lead.coefficient), *factors);
       quotient = quotient + part;
       rest = rest - part * divisor;
       divided = true;
@@ -129,7 +129,7 @@ Dim drop_inner_remainders(const Dim& a, int64_t divisor) {
     if (term.factors.size() != 1 || term.factors[0]->kind != AtomKind::kMod) continue;
     const DimAtom& atom = *term.factors[0];
     const auto inner = atom.b.constant();
-    if (!inner || *inner % divisor != 0) continue;
+    if (!inner || mod_int(*inner, divisor) != 0) continue;
     result = result - monomial(term.coefficient, term.factors) + Dim(term.coefficient) * atom.a;
   }
   return result;

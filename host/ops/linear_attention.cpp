@@ -38,7 +38,8 @@ std::vector<TensorType> infer_linear_attention(const Node& node, Function& funct
   same(state[1], key[2], "states and heads");
   same(state[2], key[3], "rows of the state and features of keys");
   same(state[3], value[3], "columns of the state and features of values");
-  require(!query[2].is_constant() || !key[2].is_constant() || query[2].value() % key[2].value() == 0,
+  const auto query_heads = query[2].constant(), heads = key[2].constant();
+  require(!query_heads || !heads || (*heads == 0 ? *query_heads == 0 : *query_heads % *heads == 0),
           "{} heads of queries do not share {} heads of keys", query[2].str(), key[2].str());
   return {{DType::kF32, {query[0], query[1], query[2], value[3]}}, {DType::kF32, state}};
 }

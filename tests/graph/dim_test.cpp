@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "host/graph/dim_at_least.h"
@@ -154,6 +155,13 @@ TEST(Dim, OverflowIsAUserErrorInsteadOfAWrappedValue) {
   EXPECT_THROW(Dim(large) * N * Dim(4), Error);
   EXPECT_THROW((N * N).evaluate({{"N", int64_t{1} << 32}}), Error);
   EXPECT_THROW(Dim::parse("99999999999999999999"), Error);
+}
+
+TEST(Dim, TheLeastIntegerIsDividedByMinusOneWithoutATrap) {
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  EXPECT_THROW(floordiv(Dim(least) * N, Dim(-1) * N), Error);
+  EXPECT_THROW(floordiv(Dim(least) * N * N, Dim(1) - N), Error);
+  EXPECT_EQ(mod(mod(T, Dim(least)) + N, Dim(-1)).evaluate({{"N", 3}, {"T", 5}}), 0);
 }
 
 TEST(Dim, MissingSymbolIsNamed) {
