@@ -71,7 +71,7 @@ struct WeightExtents {
 
 Shape packed_shape(const WeightExtents& w, int64_t column_tiles) {
   const TileGeometry& tile = geometry_of(w.unit);
-  return {ceil_div(w.columns, column_tiles * tile.column_pack),
+  return {ceildiv(Dim(w.columns), Dim(column_tiles) * Dim(tile.column_pack)),
           ceil_div(w.depth, tile.block_depth),
           w.height,
           w.width,

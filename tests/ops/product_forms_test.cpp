@@ -9,6 +9,7 @@
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
+#include "host/ops/tiles.h"
 #include "host/support/error.h"
 #include "host/tensor/interpret.h"
 
@@ -202,6 +203,14 @@ TEST(Winograd, ErrorsOverManyChannelsAreAsStated) {
 TEST(Winograd, IsRefusedForWindowsItDoesNotFit) {
   Convolution c{.stride = 2};
   EXPECT_THROW(c.by_winograd(ConvAlgorithm::kWinograd2), Error);
+}
+
+TEST(TileWeight, BlocksOfMoreColumnsThanCanBeCountedAreRefused) {
+  auto attrs = std::make_shared<TileWeightAttrs>();
+  attrs->column_tiles = int64_t{1} << 62;
+  Function f;
+  Value* w = f.add_parameter("w", {DType::kF32, {2, 4, 5, 5}});
+  EXPECT_THROW(infer_and_add(f, *op_set().find("nn.tile_weight"), attrs, {w}, {"node"}), Error);
 }
 
 std::vector<double> product(const ConstantPtr& a, const ConstantPtr& b, int64_t batch, int64_t a_step,
