@@ -7,6 +7,7 @@
 #include "host/cli/between.h"
 #include "host/cli/made_up_sizes.h"
 #include "host/cli/records_use.h"
+#include "host/cli/sequence_inputs.h"
 #include "host/cli/tensor_files.h"
 #include "host/cli/text.h"
 #include "host/codegen/kernel_cache.h"
@@ -176,7 +177,9 @@ MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& op
     return kOpenSize;
   };
   const auto is_input = [&](const std::string& name) {
-    return std::ranges::any_of(execution.loaded.inputs, [&](const auto& input) { return input.name == name; });
+    return std::ranges::any_of(execution.loaded.inputs,
+                               [&](const auto& input) { return input.name == name; }) ||
+           is_tensor_of_sequence(execution.loaded.inputs, name);
   };
   MadeUpSizes result;
   for (const auto& [name, shape] : shapes) {

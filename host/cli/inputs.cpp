@@ -8,10 +8,12 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <tuple>
 
 #include "host/cli/model_tensors.h"
+#include "host/cli/sequence_inputs.h"
 #include "host/cli/tensor_files.h"
 #include "host/compiler/string_tensors.h"
 #include "host/onnx/import.h"
@@ -300,8 +302,16 @@ std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>&
                                       const InputChoice& choice) {
   const FileOption option{
       .name = "--input", .kind = "input", .images = true, .preprocess = choice.preprocess};
-  std::vector<std::optional<FileTensor>> given = read_tensor_files(model, choice.files, option);
-  for (const auto& [name, shape] : choice.shapes) check_shape_name(model, name, shape);
+  const std::vector<rpc::TensorDescription> tensors = tensors_of_sequences(model, choice);
+  std::vector<rpc::TensorDescription> named = model;
+  named.insert(named.end(), tensors.begin(), tensors.end());
+  std::vector<std::optional<FileTensor>> given = read_tensor_files(named, choice.files, option);
+  for (const auto& [name, shape] : choice.shapes) check_shape_name(named, name, shape);
+  std::vector<std::optional<FileTensor>> of_sequences(
+      std::move_iterator(given.begin() + static_cast<std::ptrdiff_t>(model.size())),
+      std::move_iterator(given.end()));
+  given.resize(model.size());
+  join_sequences(model, choice, tensors, std::move(of_sequences), given);
 
   std::vector<ChosenShape> shapes;
   if (choice.seed) shapes = complete_shapes(model, given, choice);

@@ -252,11 +252,13 @@ class Importer {
                        const std::function<ConstantPtr(const std::string& what)>& read);
   void add_inputs(const onnx::GraphProto& graph);
   TensorType input_type(const std::string& name, const onnx::TypeProto& type);
-  /// How many elements an input has that is a sequence.
-  size_t input_length(const std::string& name) const;
-  /// The inputs that one of the model's is: itself, or the elements of a sequence.
-  std::vector<std::string> tensors_of(const onnx::ValueInfoProto& input) const;
-  void define_input(const onnx::ValueInfoProto& input, const std::map<std::string, TensorType>& types);
+  /// How many elements an input has that is a sequence; nothing where the user does not say.
+  std::optional<size_t> input_length(const std::string& name) const;
+  struct ModelInput;
+  /// The inputs that one of the model's is: itself, the elements of a sequence, or the tensors of a late one.
+  ModelInput model_input(const onnx::ValueInfoProto& input);
+  ModelInput late_input(const onnx::ValueInfoProto& input);
+  void define_input(const ModelInput& input);
   /// A dimension of an input as the model has it: a size or a symbol.
   Dim input_dim(const onnx::TensorShapeProto_Dimension& dim, const std::string& input, int axis);
   /// Gives the names that inputs' dimensions have in the model to symbols, before any without one is named.

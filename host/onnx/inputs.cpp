@@ -1,8 +1,11 @@
 // Inputs of a model: their types, and the symbols of their dimensions.
 #include <onnx/onnx_pb.h>
 
+#include "host/graph/late_values.h"
 #include "host/onnx/declared_dim.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/late_sequence.h"
+#include "host/onnx/node_import.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -106,59 +109,101 @@ Dim Importer::input_dim(const onnx::TensorShapeProto_Dimension& dim, const std::
   return Dim::symbol(named->second);
 }
 
-size_t Importer::input_length(const std::string& name) const {
+std::optional<size_t> Importer::input_length(const std::string& name) const {
   const auto whole = options_.shapes.find(name);
-  if (whole != options_.shapes.end()) {
-    if (whole->second.size() == 1 && whole->second[0].fixed() && !whole->second[0].open())
+  if (whole != options_.shapes.end() && !(whole->second.size() == 1 && whole->second[0].open())) {
+    if (whole->second.size() == 1 && whole->second[0].fixed())
       return static_cast<size_t>(whole->second[0].range.low);
     user_error("input '{}' is a sequence: its shape is the number of its elements", name);
   }
   size_t length = 0;
   while (options_.shapes.count(element_name(name, length)) != 0) ++length;
-  if (length > 0) return length;
-  throw Unsupported(
-      UnsupportedKind::kValueKind, "sequence of unknown length",
-      fmt::format("input '{0}' is a sequence of an unknown number of elements, which gantry does not "
-                  "support: give their number with --shape {0}=N",
-                  name));
+  return length > 0 ? std::optional(length) : std::nullopt;
 }
 
-std::vector<std::string> Importer::tensors_of(const onnx::ValueInfoProto& input) const {
-  if (lacks_value(options_, input)) return {};
-  if (!sequence_in(input.type())) return {input.name()};
-  std::vector<std::string> names;
-  for (size_t i = 0; i < input_length(input.name()); ++i) names.push_back(element_name(input.name(), i));
-  return names;
+/// An input of the model, and those that the module has for it.
+struct Importer::ModelInput {
+  const onnx::ValueInfoProto* input = nullptr;
+  std::vector<std::pair<std::string, TensorType>> tensors;
+  bool late =
+      false;  ///< a sequence whose tensors only the running model knows: they are elements and dimensions
+  std::vector<std::optional<Dim>> declared;  ///< of its tensors' dimensions: those that the model says
+};
+
+Importer::ModelInput Importer::late_input(const onnx::ValueInfoProto& input) {
+  const std::string &name = input.name(), what = fmt::format("input '{}'", name);
+  const onnx::TypeProto& type = tensor_in(input.type());
+  if (!type.has_tensor_type()) not_a_tensor(type, what);
+  if (!type.tensor_type().has_shape()) {
+    throw Unsupported(
+        UnsupportedKind::kValueKind, "sequence of tensors of unknown rank",
+        fmt::format("{0} is a sequence of tensors of which the model does not say how many dimensions they "
+                    "have, which gantry does not support: say which tensors there are, with "
+                    "--shape {1}[0]=… for the first and so on",
+                    what, name));
+  }
+  ModelInput late{&input, {}, true, {}};
+  for (const onnx::TensorShapeProto_Dimension& dim : type.tensor_type().shape().dim()) {
+    const auto size = declared_size(dim);
+    const auto named = symbols_.find(declared_name(dim));
+    late.declared.push_back(size                      ? std::optional<Dim>(*size)
+                            : named != symbols_.end() ? std::optional(Dim::symbol(named->second))
+                                                      : std::nullopt);
+  }
+  const DType dtype = dtype_of(type.tensor_type().elem_type(), what);
+  const Dim total = Dim::symbol(new_symbol(name + ".elements"));
+  const Dim count = Dim::symbol(new_symbol(name + ".tensors"));
+  late.tensors = {{late_elements_name(name), {dtype, {total}}},
+                  {late_dims_name(name), {DType::kI64, {count, type.tensor_type().shape().dim_size() + 1}}}};
+  return late;
 }
 
-void Importer::define_input(const onnx::ValueInfoProto& input,
-                            const std::map<std::string, TensorType>& types) {
-  const auto bound = [&](const std::string& name) {
-    Binding binding;
-    const auto value = options_.values.find(name);
+Importer::ModelInput Importer::model_input(const onnx::ValueInfoProto& input) {
+  ModelInput result{&input, {}, false, {}};
+  const auto add = [&](const std::string& name) {
+    result.tensors.emplace_back(name, input_type(name, tensor_in(input.type())));
+  };
+  if (lacks_value(options_, input)) return result;
+  if (!sequence_in(input.type())) {
+    add(input.name());
+    return result;
+  }
+  const std::optional<size_t> length = input_length(input.name());
+  if (!length) return late_input(input);
+  for (size_t i = 0; i < *length; ++i) add(element_name(input.name(), i));
+  return result;
+}
+
+void Importer::define_input(const ModelInput& input) {
+  const std::string& name = input.input->name();
+  std::vector<Binding> tensors;
+  for (const auto& [tensor, type] : input.tensors) {
+    Binding& binding = tensors.emplace_back();
+    const auto value = options_.values.find(tensor);
     if (value != options_.values.end())
       binding.constant = value->second;
     else
-      binding.value = graph_.main.add_parameter(name, types.at(name));
-    return binding;
-  };
-  Binding binding;
-  if (lacks_value(options_, input)) {
-    binding.absent = true;
-  } else if (sequence_in(input.type()) && options_.values.count(input.name()) == 0) {
-    std::vector<Binding> elements;
-    for (const std::string& name : tensors_of(input)) elements.push_back(bound(name));
-    binding.sequence = std::make_shared<const std::vector<Binding>>(std::move(elements));
-  } else {
-    binding = bound(input.name());
+      binding.value = graph_.main.add_parameter(tensor, type);
   }
-  define(input.name(), std::move(binding), "the model");
+  Binding binding;
+  if (lacks_value(options_, *input.input)) {
+    binding.absent = true;
+  } else if (input.late) {
+    onnx::NodeProto reader;  // what the sequence is read by, for errors
+    NodeImport n(*this, reader, name);
+    binding.late = std::make_shared<const LateSequence>(
+        given_sequence(n, materialise(tensors[0], name), materialise(tensors[1], name), input.declared));
+  } else if (sequence_in(input.input->type())) {
+    binding.sequence = std::make_shared<const std::vector<Binding>>(std::move(tensors));
+  } else {
+    binding = std::move(tensors[0]);
+  }
+  define(name, std::move(binding), "the model");
 }
 
 void Importer::add_inputs(const onnx::GraphProto& graph) {
   std::vector<OpenInput> inputs;
-  std::map<std::string, TensorType> types;
-  std::vector<const onnx::ValueInfoProto*> supported;
+  std::vector<ModelInput> supported;
   GivenSizes given = options_;
   std::map<std::string, int> seen;
   std::string names;
@@ -169,12 +214,8 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
     if (++seen[name] > 1) user_error("the model has two inputs called '{}'", name);
     if (sequence_in(input.type()) || lacks_value(options_, input)) given.shapes.erase(name);
     const auto add = [&] {
-      for (const std::string& tensor : tensors_of(input)) {
-        const TensorType type = input_type(tensor, tensor_in(input.type()));
-        inputs.push_back({tensor, type.shape});
-        types[tensor] = type;
-      }
-      supported.push_back(&input);
+      supported.push_back(model_input(input));
+      for (const auto& [tensor, type] : supported.back().tensors) inputs.push_back({tensor, type.shape});
     };
     if (!collect(fmt::format("input '{}'", name), add)) {
       given.shapes.erase(name);
@@ -188,10 +229,15 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
   }
   given_sizes_ = gantry::given_sizes(given, inputs, symbols_);
   const std::map<std::string, Dim> sizes = size_bindings(given_sizes_);
-  for (auto& [name, type] : types) {
-    for (Dim& dim : type.shape) dim = dim.substitute(sizes);
+  for (ModelInput& input : supported) {
+    for (auto& [name, type] : input.tensors) {
+      for (Dim& dim : type.shape) dim = dim.substitute(sizes);
+    }
+    for (std::optional<Dim>& dim : input.declared) {
+      if (dim) dim = dim->substitute(sizes);
+    }
+    define_input(input);
   }
-  for (const onnx::ValueInfoProto* input : supported) define_input(*input, types);
 }
 
 }  // namespace gantry

@@ -174,6 +174,44 @@ LateSequence late_sequence(NodeImport& n, const Binding& sequence, const Element
   return late;
 }
 
+namespace {
+
+/// Of each row whether it is not of a tensor of these dimensions that has at most `most` elements.
+Term wrong_rows(NodeImport& n, const Term& dims, const std::vector<std::optional<Dim>>& declared,
+                const Dim& most) {
+  const auto rank = static_cast<double>(declared.size());
+  Term wrong = not_equal(column(dims, 0), Term::number(n, DType::kI64, rank));
+  Term size = Term::filled(n, DType::kF64, 1, {dims.dim(0)});  // products of i64 would wrap
+  for (size_t i = 0; i < declared.size(); ++i) {
+    const Term extent = column(dims, static_cast<int64_t>(i) + 1);
+    wrong = either(wrong, less(extent, extent.number_like(0)));
+    if (declared[i]) wrong = either(wrong, not_equal(extent, Term::dimensions(n, {*declared[i]})));
+    size = size * extent.cast(DType::kF64);
+  }
+  return either(wrong, less(Term::dimensions(n, {most}).cast(DType::kF64), size));
+}
+
+}  // namespace
+
+LateSequence given_sequence(NodeImport& n, Value* elements, Value* dims,
+                            const std::vector<std::optional<Dim>>& declared) {
+  LateSequence sequence;
+  sequence.elements = elements;
+  sequence.dims = dims;
+  const Term table(n, dims);
+  const Dim total = element_count(elements->type.shape);
+  const Term wrong = sum(wrong_rows(n, table, declared, total).cast(DType::kI64), {0});
+  auto attrs = std::make_shared<BindDimsAttrs>();
+  attrs->symbols = {n.new_symbol(n.name() + ".rows_of_no_such_tensor"),
+                    n.new_symbol(n.name() + ".elements_of_all_rows")};
+  const Term described = sum(sizes_of(n, table), {0});
+  const Term found = joined_rows({wrong.reshaped({1}), described.reshaped({1})});
+  Builder(n.function(), {n.name()})(op::bind_dims, {found}, attrs);
+  require_equal(n, attrs->symbols[0], 0);
+  require_equal(n, attrs->symbols[1], total);
+  return sequence;
+}
+
 Term checked_position(NodeImport& n, const Term& position, const Dim& count, bool behind) {
   const Term number = position.cast(DType::kI64).reshaped({});
   const Dim asked = bound_position(n, number), first = Dim(0) - count, last = behind ? count : count - 1;

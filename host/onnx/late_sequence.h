@@ -30,6 +30,12 @@ Term nothing(NodeImport& n, DType dtype, int rank);
 /// Any sequence as a late one of tensors of that kind, which its own are too.
 LateSequence late_sequence(NodeImport& n, const Binding& sequence, const ElementKind& kind);
 
+/// The sequence that two inputs of the module are. What they say of each other is data from outside: the run
+/// ends with an error that names n where a row is not of a tensor of the declared dimensions, as many as each
+/// tensor has (one without a value may be any), or where the rows do not describe exactly the elements.
+LateSequence given_sequence(NodeImport& n, Value* elements, Value* dims,
+                            const std::vector<std::optional<Dim>>& declared);
+
 /// A position (i64, one element) among `count`, of which negative ones count from the end, counted from the
 /// front: i64 of rank 0, within the sequence whatever the data say. One outside is a user error if that is
 /// known, else it ends the run with an error that names the node and the position. `behind`: one behind the

@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 #include "host/cli/npy.h"
+#include "host/cli/sequence_inputs.h"
 #include "host/onnx/import.h"
 #include "host/support/error.h"
 #include "tests/support/message_of.h"
@@ -152,6 +154,72 @@ TEST(Inputs, FilesAreCheckedAgainstTheModel) {
                 gather_inputs(two_inputs(), {{"image=" + good, "image=" + good}, {}, 0});
               }),
               HasSubstr("already"));
+}
+
+// --- sequences
+
+/// A module's inputs where the model's are a sequence s of matrices and a vector x.
+std::vector<rpc::TensorDescription> with_sequence() {
+  return {{"s[]", kF32, {-1}}, {"s[].dims", kI64, {-1, 3}}, {"x", kF32, {2}}};
+}
+HostTensor matrix(std::vector<int64_t> shape, const std::vector<float>& values) {
+  HostTensor tensor{kF32, std::move(shape), {}};
+  const auto bytes = std::as_bytes(std::span(values));
+  tensor.bytes.assign(bytes.begin(), bytes.end());
+  return tensor;
+}
+std::vector<double> values_of(const HostTensor& tensor) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < element_count(tensor.shape); ++i) values.push_back(element_as_double(tensor, i));
+  return values;
+}
+
+TEST(SequenceInputs, ArePutTogetherOfTheirTensors) {
+  const std::string x = saved("s_x", matrix({2}, {8, 9}));
+  const std::string first = saved("s0", matrix({1, 2}, {1, 2})), second = saved("s1", matrix({2, 1}, {3, 4}));
+  const auto inputs = gather_inputs(with_sequence(), {{"s[1]=" + second, "x=" + x, "s[0]=" + first}, {}, {}});
+  ASSERT_EQ(inputs.size(), 3u);
+  EXPECT_EQ(values_of(inputs[0].tensor), (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_EQ(inputs[1].tensor.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(values_of(inputs[1].tensor), (std::vector<double>{2, 1, 2, 2, 2, 1}));
+  EXPECT_EQ(inputs[0].source, first + ", " + second);
+  EXPECT_EQ(values_of(inputs[2].tensor), (std::vector<double>{8, 9}));
+}
+
+TEST(SequenceInputs, AreMadeUpInTheShapesGiven) {
+  const auto inputs = gather_inputs(with_sequence(), {{}, {{"s[0]", {2, 3}}, {"s[1]", {0, 4}}}, 0});
+  EXPECT_EQ(inputs.at(0).tensor.shape, (std::vector<int64_t>{6}));
+  EXPECT_EQ(values_of(inputs.at(1).tensor), (std::vector<double>{2, 2, 3, 2, 0, 4}));
+  EXPECT_TRUE(is_tensor_of_sequence(with_sequence(), "s[12]"));
+  for (const char* other : {"s", "s[]", "s[x]", "s[1", "t[1]", "s[-1]", "x[0]"})
+    EXPECT_FALSE(is_tensor_of_sequence(with_sequence(), other)) << other;
+}
+
+TEST(SequenceInputs, MayBeGivenAsTheModuleHasThem) {
+  const std::string elements = saved("elements", matrix({2}, {1, 2}));
+  HostTensor row{kI64, {1, 3}, {}};
+  const std::vector<int64_t> numbers{2, 1, 2};
+  const auto bytes = std::as_bytes(std::span(numbers));
+  row.bytes.assign(bytes.begin(), bytes.end());
+  const auto inputs =
+      gather_inputs(with_sequence(), {{"s[]=" + elements, "s[].dims=" + saved("row", row)}, {}, 0});
+  EXPECT_EQ(values_of(inputs.at(0).tensor), (std::vector<double>{1, 2}));
+  EXPECT_EQ(values_of(inputs.at(1).tensor), (std::vector<double>{2, 1, 2}));
+}
+
+TEST(SequenceInputs, SayWhatIsMissingOrWrong) {
+  const std::string good = saved("matrix", matrix({1, 2}, {1, 2})),
+                    vector = saved("s_vector", matrix({2}, {1, 2}));
+  const auto told = [](const InputChoice& choice) {
+    return message_of([&] { gather_inputs(with_sequence(), choice); });
+  };
+  EXPECT_THAT(told({{}, {}, {}}),
+              HasSubstr("input 's' is a sequence: say which tensors it has, with --input s[0]=FILE"));
+  EXPECT_THAT(told({{}, {}, 0}), HasSubstr("--shape s[0]=?x?"));
+  EXPECT_THAT(told({{"s[1]=" + good}, {}, 0}), HasSubstr("no data for input 's[0]'"));
+  EXPECT_THAT(told({{"s[0]=" + vector}, {}, 0}), HasSubstr("input 's[0]' takes ?x?"));
+  EXPECT_THAT(told({{}, {{"s[0]", {2}}}, 0}), HasSubstr("--shape s[0]=2"));
+  EXPECT_THAT(told({{"s[0]=" + good, "s[]=" + vector}, {}, 0}), HasSubstr("leave out one of them"));
 }
 
 TEST(Inputs, RandomDataIsSeededAndSafe) {

@@ -174,6 +174,80 @@ TEST(Sequence, IsTwoOutputs) {
   }
 }
 
+// --- inputs
+
+/// A model whose input s is a sequence of f32 tensors [n, 2].
+std::string model_of_sequence(const std::string& nodes, const std::string& outputs) {
+  onnx::ModelProto proto;
+  EXPECT_TRUE(proto.ParseFromString(of_opset_17(model(nodes, outputs))));
+  onnx::ValueInfoProto& input = *proto.mutable_graph()->mutable_input(0);
+  input.set_name("s");
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "sequence_type { elem_type { tensor_type { elem_type: 1 shape { dim { } dim { dim_value: 2 } } } } }",
+      input.mutable_type()));
+  return proto.SerializeAsString();
+}
+
+/// The two inputs that matrices of two columns are.
+std::vector<ConstantPtr> sequence_inputs(const std::vector<Floats>& matrices) {
+  std::vector<int64_t> rows;
+  for (const Floats& matrix : matrices)
+    rows.insert(rows.end(), {2, static_cast<int64_t>(matrix.size()) / 2, 2});
+  static const int64_t none = 0;
+  const TensorType type{DType::kI64, {static_cast<int64_t>(matrices.size()), 3}};
+  return {tensor(joined(matrices)), make_constant(type, rows.empty() ? &none : rows.data())};
+}
+
+TEST(Sequence, IsAnInputOfAnyNumberOfTensors) {
+  const std::string body = graph_attribute("body", node("Mul", "e two", "f"), "f", "e");
+  const Graph graph = import_onnx_bytes(
+      model_of_sequence(kNumbers + node("SequenceMap", "s", "t", body) +
+                            node("ConcatFromSequence", "t", "y", axis(0)) +
+                            node("SequenceLength", "s", "count") + as_float("count", "length"),
+                        "y length"),
+      "");
+  std::vector<testing::CompileSettings> ways;
+  for (const int level : {0, 3}) ways.push_back({.opt_level = level});
+  ways.push_back({.target = testing::gpu_test_target("+checks")});
+  const std::vector<std::vector<Floats>> lists{
+      {{1, 2}}, {{1, 2, 3, 4}, {5, 6}, {}, {7, 8}}, {{1, 2, 3, 4, 5, 6}, {7, 8}}, {{1, 2}}};
+  for (const testing::CompileSettings& way : ways) {
+    testing::LocalModel program(testing::compile_to_bytes(graph, way), way.threads,
+                                testing::device_for(way.target));
+    for (const std::vector<Floats>& list : lists) {
+      const std::vector<ConstantPtr> outputs = program.run(sequence_inputs(list));
+      EXPECT_EQ(floats(outputs.at(0)), each(joined(list), [](float v) { return 2 * v; }));
+      EXPECT_EQ(floats(outputs.at(1)), (Floats{static_cast<float>(list.size())}));
+    }
+  }
+}
+
+TEST(Sequence, AsAnInputMustFitItsRows) {
+  const Graph graph =
+      import_onnx_bytes(model_of_sequence(kNumbers + node("SequenceAt", "s nm1", "y"), "y"), "");
+  testing::LocalModel program(testing::compile_to_bytes(graph));
+  const std::vector<ConstantPtr> good = sequence_inputs({{1, 2}, {3, 4, 5, 6}});
+  EXPECT_EQ(floats(program.run(good).at(0)), (Floats{3, 4, 5, 6}));
+  for (const std::vector<Floats>& other : {std::vector<Floats>{{1, 2}}, {{1, 2}, {3, 4, 5, 6, 7, 8}}}) {
+    try {
+      program.run({good[0], sequence_inputs(other)[1]});
+      FAIL() << "rows were taken that do not describe the elements";
+    } catch (const std::exception& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("the data do not fit the model"));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("and s needs them to be equal"));
+    }
+  }
+  EXPECT_EQ(floats(program.run(good).at(0)), (Floats{3, 4, 5, 6}));
+}
+
+TEST(Sequence, AsAnInputReadsBackFromItsText) {
+  const Graph graph =
+      import_onnx_bytes(model_of_sequence(kNumbers + node("SequenceAt", "s n0", "y"), "y"), "");
+  const FusedOpTable table(op_set());
+  const std::string text = print(graph, table);
+  EXPECT_EQ(print(parse_graph(text, table), table), text);
+}
+
 TEST(Optional, HasAValueInOneBranch) {
   const std::string maybe =
       sum_is_more("x", "zero", "c") +

@@ -86,7 +86,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
   EXPECT_THAT(r.of("Transmogrify (opset 16)").nodes, ElementsAre("nz"));
   EXPECT_THAT(r.of("GridSample: mode 'area'").nodes, ElementsAre("grid"));
   EXPECT_THAT(r.of("COMPLEX128").places, ElementsAre("input 'words'"));
-  EXPECT_THAT(r.of("sequence of unknown length").places, ElementsAre("input 'list'"));
+  EXPECT_THAT(r.of("sequence of tensors of unknown rank").places, ElementsAre("input 'list'"));
   EXPECT_THAT(r.of("sparse tensor").places, ElementsAre("initialiser 'thin'"));
   EXPECT_EQ(r.of("Reshape: shape of a length that is only known when the model runs").kind, UnsupportedKind::kRunTimeValue);
   EXPECT_EQ(r.of("If: branches whose results differ in rank or element type").kind, UnsupportedKind::kControlFlow);
