@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <map>
-#include <tuple>
+#include <set>
+#include <utility>
 
 #include "device_runtime/src/module_reader.h"
 
@@ -45,9 +45,11 @@ Program::~Program() {
 }
 
 Result<std::shared_ptr<const Program>> Program::load(std::shared_ptr<Device> device,
-                                                     const ModuleContents& contents, const Variant& variant) {
+                                                     const ModuleContents& contents, const Variant& variant,
+                                                     const std::shared_ptr<Weights>& weights) {
   auto program = std::make_shared<Program>();
   program->device_ = std::move(device);
+  program->weights_ = weights;
   GANTRY_TRY(program->device_->enter());
   GANTRY_TRY(program->load_code(contents, variant));
   GANTRY_TRY(program->find_functions(variant));
@@ -114,6 +116,35 @@ Status Program::find_functions(const Variant& variant) {
   return Status();
 }
 
+Result<uint64_t> Weights::upload(const ModuleContents& contents, const std::vector<Place>& places) {
+  std::set<Place> fresh;
+  uint64_t bytes = 0, total = 0;
+  for (const Place& place : places) {
+    if (addresses_.contains(place) || !fresh.insert(place).second) continue;
+    bytes += place.size;
+    total += (place.size + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+  }
+  if (fresh.empty()) return bytes;
+  Memory block;
+  GANTRY_TRY(block.reserve(device_, total, "the model's weights"));
+  const Driver& driver = device_->driver();
+  std::map<Place, DevicePointer> added;
+  DevicePointer to = block.device_address();
+  for (const Place& place : fresh) {
+    auto segment = contents.segment(place.segment);
+    if (!segment.ok()) return segment.status();
+    added.emplace(place, to);
+    if (place.size == 0) continue;
+    GANTRY_TRY(device_->check(driver.copy_to_device(to, segment->data() + place.offset, place.size, nullptr),
+                              "uploading the model's weights"));
+    to += (place.size + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+  }
+  GANTRY_TRY(device_->check(driver.synchronize_stream(nullptr), "uploading the model's weights"));
+  blocks_.push_back(std::move(block));
+  addresses_.merge(added);
+  return bytes;
+}
+
 Status Program::upload_constants(const ModuleContents& contents, const Variant& variant) {
   const uint32_t count = variant.constants() == nullptr ? 0 : variant.constants()->size();
   constants_.assign(count, 0);
@@ -123,37 +154,19 @@ Status Program::upload_constants(const ModuleContents& contents, const Variant& 
         buffer->device() == module_format::Device::Cuda)
       wanted[buffer->index()] = true;
   }
-  // Constants that are the same bytes of the file are one on the GPU too.
-  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, uint64_t> offsets;
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < count; ++i) {
+  const auto place = [&](uint32_t i) {
     const auto* constant = variant.constants()->Get(i);
-    if (!wanted[i]) continue;
-    const auto [place, is_new] =
-        offsets.try_emplace({constant->segment(), constant->offset(), constant->size()}, total);
-    if (!is_new) continue;
-    weights_bytes_ += constant->size();
-    total += (constant->size() + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
-  }
-  if (total == 0 && offsets.empty()) return Status();
-  GANTRY_TRY(weights_.reserve(device_, total, "the model's weights"));
-  const Driver& driver = device_->driver();
-  for (const auto& [place, offset] : offsets) {
-    const auto& [segment, start, size] = place;
-    auto bytes = contents.segment(segment);
-    if (!bytes.ok()) return bytes.status();
-    if (size == 0) continue;
-    GANTRY_TRY(device_->check(
-        driver.copy_to_device(weights_.device_address() + offset, bytes->data() + start, size, nullptr),
-        "uploading the model's weights"));
-  }
-  GANTRY_TRY(device_->check(driver.synchronize_stream(nullptr), "uploading the model's weights"));
+    return Weights::Place{constant->segment(), constant->offset(), constant->size()};
+  };
+  std::vector<Weights::Place> places;
   for (uint32_t i = 0; i < count; ++i) {
-    const auto* constant = variant.constants()->Get(i);
-    if (wanted[i]) {
-      constants_[i] =
-          weights_.device_address() + offsets.at({constant->segment(), constant->offset(), constant->size()});
-    }
+    if (wanted[i]) places.push_back(place(i));
+  }
+  Result<uint64_t> uploaded = weights_->upload(contents, places);
+  if (!uploaded.ok()) return uploaded.status();
+  weights_bytes_ = *uploaded;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (wanted[i]) constants_[i] = weights_->address(place(i));
   }
   return Status();
 }

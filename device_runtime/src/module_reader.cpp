@@ -395,7 +395,13 @@ Status Module::bind_constants(const Module* shared) {
   return Status();
 }
 
-Status Module::load_variant(uint32_t index, const std::shared_ptr<cuda::Device>& gpu, const Module* shared) {
+/// The GPU that a module is loaded for; null for other devices. What its variants read there is shared.
+struct Module::Gpu {
+  std::shared_ptr<cuda::Device> device;
+  std::shared_ptr<cuda::Weights> weights;
+};
+
+Status Module::load_variant(uint32_t index, const Gpu& gpu, const Module* shared) {
   variant_ = manifest().variants()->Get(index);
   if (needs_image(*variant_)) {
     auto code = contents_.segment(variant_->code_segment());
@@ -404,8 +410,8 @@ Status Module::load_variant(uint32_t index, const std::shared_ptr<cuda::Device>&
     if (!image.ok()) return image.status();
     image_ = std::move(*image);
   }
-  if (gpu != nullptr) {
-    auto program = cuda::Program::load(gpu, contents_, *variant_);
+  if (gpu.device != nullptr) {
+    auto program = cuda::Program::load(gpu.device, contents_, *variant_, gpu.weights);
     if (!program.ok()) return program.status();
     gpu_ = std::move(*program);
   }
@@ -428,13 +434,14 @@ bool Module::is_for(std::span<const std::optional<int64_t>> symbols) const {
 
 Result<std::shared_ptr<const Module>> Module::create(ModuleContents contents, const DeviceName& device,
                                                      const CpuInfo& cpu) {
-  std::shared_ptr<cuda::Device> gpu;
+  Gpu gpu;
   if (device.type == module_format::Device::Cuda && has_variant_for(contents.manifest(), device.type)) {
     Result<std::shared_ptr<cuda::Device>> opened = cuda::Device::open(device.index);
     if (!opened.ok()) return opened.status();
-    gpu = std::move(*opened);
+    gpu.device = std::move(*opened);
+    gpu.weights = std::make_shared<cuda::Weights>(gpu.device);
   }
-  const int compute_capability = gpu == nullptr ? 0 : gpu->compute_capability();
+  const int compute_capability = gpu.device == nullptr ? 0 : gpu.device->compute_capability();
   Result<uint32_t> index = choose_variant(contents.manifest(), cpu, device.type, compute_capability);
   if (!index.ok()) return index.status();
   auto module = std::make_shared<Module>();

@@ -23,7 +23,6 @@ struct Variant;
 namespace gantry::runtime {
 
 namespace cuda {
-class Device;
 class Program;
 }
 
@@ -110,8 +109,9 @@ class Module {
   bool is_for(std::span<const std::optional<int64_t>> symbols) const;
 
  private:
+  struct Gpu;
   /// `shared`: whose constants are this one's where both have them; null: of nobody.
-  Status load_variant(uint32_t index, const std::shared_ptr<cuda::Device>& gpu, const Module* shared);
+  Status load_variant(uint32_t index, const Gpu& gpu, const Module* shared);
   Status bind_variant(const Module* shared);
   Status bind_constants(const Module* shared);
   /// Copies constants, those that are `own`, to huge pages where that pays: every run reads all of them, and with

@@ -124,6 +124,48 @@ TEST(Cuda, UploadsWeightsOnceForAllSessions) {
   EXPECT_EQ(first->memory().device_weights_bytes, 4096u * 4);
 }
 
+/// cuda_module() with two variants more, for two rows and for three: they read the same weights, and some of
+/// their own, which are one file's bytes for both.
+CudaModuleBuilder specialized_cuda_module() {
+  CudaModuleBuilder builder = cuda_module();
+  const module_format::VariantT general = builder.variant();
+  for (const int64_t rows : {2, 3}) {
+    builder.manifest.variants.push_back(std::make_unique<module_format::VariantT>(general));
+    builder.manifest.variants.back()->specialized.emplace_back(rows, 0);
+  }
+  const std::vector<float> ones(1024, 1);
+  builder.on_gpu(builder.constant_buffer(ones));
+  const module_format::ConstantRef own = builder.variant().constants.back();
+  const module_format::BufferT buffer = *builder.variant().buffers.back();
+  builder.variant().constants.pop_back();
+  builder.variant().buffers.pop_back();
+  for (const size_t i : {1, 2}) {
+    module_format::VariantT& variant = *builder.manifest.variants[i];
+    variant.constants.push_back(own);
+    variant.buffers.push_back(std::make_unique<module_format::BufferT>(buffer));
+  }
+  return builder;
+}
+
+TEST(Cuda, UploadsWeightsOnceForAllVariants) {
+  const auto before = counters();
+  {
+    const auto module = load(specialized_cuda_module());
+    ASSERT_EQ(module->specialized().size(), 2u);
+    constexpr uint64_t kWeights = 4096 * 4, kOwn = 1024 * 4;
+    EXPECT_EQ(counters().uploaded_bytes, before.uploaded_bytes + kWeights + kOwn);
+    EXPECT_EQ(counters().allocated_bytes, before.allocated_bytes + kWeights + kOwn);
+    auto session = open(module);
+    for (const int64_t rows : {2, 5, 3, 2}) {
+      set_ramp(*session, rows);
+      run(*session);
+      expect_ramp_output(*session, rows);
+    }
+    EXPECT_EQ(session->memory().device_weights_bytes, kWeights + kOwn);
+  }
+  EXPECT_EQ(counters().allocated_bytes, before.allocated_bytes);
+}
+
 TEST(Cuda, GivesItsMemoryBack) {
   const auto before = counters();
   {
