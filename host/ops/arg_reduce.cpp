@@ -1,4 +1,5 @@
-// argmax and argmin: the extreme value, then the first (last) index that holds it.
+// argmax and argmin: the extreme value, then the first (last) index that holds it; that of a NaN where there
+// is one, as in NumPy.
 #include "host/ops/families.h"
 #include "host/ops/reduce.h"
 #include "host/ops/support.h"
@@ -38,20 +39,29 @@ std::vector<Tensor> compute_arg(const Node& node, const std::vector<Tensor>& in,
       shape, [&](const std::vector<Expr>& i) { return reduce(kind, ops::widen(x(at(i, k->var))), {k}); },
       "extreme", Role::kReduction);
   auto j = reduce_axis(0, extent, "k");
+  // NaNs have indices of their own, which precede those of all numbers.
+  const bool has_nan = is_float(x.dtype());
   auto position = [&](const std::vector<Expr>& i) {
-    Expr hit = eq(ops::widen(x(at(i, j->var))), best(i));
-    return attrs.select_last ? reduce(ReduceKind::kMax, select(hit, j->var, Expr(-1)), {j})
-                             : reduce(ReduceKind::kMin, select(hit, j->var, extent), {j});
+    const Expr element = ops::widen(x(at(i, j->var)));
+    const Expr nan_index = attrs.select_last ? j->var + extent : j->var - extent;
+    Expr place = select(eq(element, best(i)), j->var, attrs.select_last ? Expr(-1) : extent);
+    if (has_nan) place = select(call(MathFn::kIsNan, {element}), nan_index, place);
+    return reduce(attrs.select_last ? ReduceKind::kMax : ReduceKind::kMin, place, {j});
   };
   Tensor index = compute(shape, position, "index", Role::kReduction);
-  // Without a hit (all NaN) the index stays inside the tensor.
+  auto without_nan = [&](const Expr& place) {
+    if (!has_nan) return place;
+    return attrs.select_last ? select(ge(place, extent), place - extent, place)
+                             : select(lt(place, 0), place + extent, place);
+  };
+  // Without a hit (an empty axis) the index stays inside the tensor.
   auto body = [&](const std::vector<Expr>& i) {
     std::vector<Expr> full = i;
     if (attrs.keepdims)
       full[axis] = 0;
     else
       full.insert(full.begin() + attrs.axis, Expr(0));
-    return max(Expr(0), min(index(full), extent - 1));
+    return max(Expr(0), min(without_nan(index(full)), extent - 1));
   };
   return {compute(to_exprs(node.result()->type.shape), body, "arg_reduce")};
 }

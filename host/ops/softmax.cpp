@@ -68,12 +68,18 @@ std::vector<Tensor> compute_log_softmax(const Node& node, const std::vector<Tens
 std::vector<Tensor> compute_hardmax(const Node& node, const std::vector<Tensor>& in) {
   size_t axis = static_cast<size_t>(node.attrs_as<SoftmaxAttrs>().axis);
   const Tensor& x = in[0];
+  const Expr extent = x.shape()[axis];
   Tensor top = maximum(x, axis);
+  // As argmax: NaNs have places of their own, in front of those of all numbers.
   Tensor first = along(x, axis, ReduceKind::kMin, "softmax_sum", [&](const std::vector<Expr>& i) {
-    return select(eq(widen(x(i)), top(without(i, axis))), i[axis], x.shape()[axis]);
+    const Expr element = widen(x(i));
+    const Expr place = select(eq(element, top(without(i, axis))), i[axis], extent);
+    return select(call(MathFn::kIsNan, {element}), i[axis] - extent, place);
   });
   auto body = [&](const std::vector<Expr>& i) {
-    return select(eq(i[axis], first(without(i, axis))), const_of(x.dtype(), 1), const_of(x.dtype(), 0));
+    const Expr place = first(without(i, axis));
+    const Expr chosen = select(lt(place, 0), place + extent, place);
+    return select(eq(i[axis], chosen), const_of(x.dtype(), 1), const_of(x.dtype(), 0));
   };
   return {compute(x.shape(), body, "softmax")};
 }

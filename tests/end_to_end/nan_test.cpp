@@ -142,6 +142,97 @@ TEST(Nan, PassesReductionsToExtremaOnAnEmulatedBoard) {
   expect_reductions_to_pass_nan(run_on_emulated_board());
 }
 
+/// The index that NumPy gives: of the first NaN, or else of the first extreme element; or of the last one.
+int64_t extreme_index(const std::vector<float>& row, bool largest, bool last) {
+  const auto precedes = [&](float a, float b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
+    return largest ? a > b : a < b;
+  };
+  size_t found = 0;
+  for (size_t i = 1; i < row.size(); ++i) {
+    if (precedes(row[i], row[found]) || (last && !precedes(row[found], row[i]))) found = i;
+  }
+  return static_cast<int64_t>(found);
+}
+
+/// Rows that have NaNs behind and in front of their extremes, nothing else, infinities beside them, or none.
+std::vector<std::vector<float>> rows_with_nan(size_t length) {
+  std::vector<std::vector<float>> rows(8, std::vector<float>(length));
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (size_t i = 0; i < length; ++i) rows[r][i] = static_cast<float>((r * 7 + i * 5) % 23) - 11;
+  }
+  rows[1][length - 1] = NAN;
+  rows[2][0] = NAN;
+  rows[3][length / 2] = rows[3][length / 3] = NAN;
+  rows[4].assign(length, NAN);
+  rows[5][0] = INFINITY, rows[5][1] = -INFINITY, rows[5][length - 2] = NAN;
+  rows[6].assign(length, -INFINITY);
+  rows[7].assign(length, INFINITY);
+  return rows;
+}
+
+/// argmax, argmin and hardmax of those rows along the last axis, or along the first.
+void expect_indices_of_nan(const std::string& dtype, int64_t axis, size_t length, const Runner& run) {
+  const std::vector<std::vector<float>> rows = rows_with_nan(length);
+  const auto count = static_cast<int64_t>(rows.size()), along = static_cast<int64_t>(length);
+  const int64_t height = axis == 1 ? count : along, width = axis == 1 ? along : count;
+  const std::string shape = fmt::format("({}, {})", height, width);
+  std::string text = fmt::format(
+      "fn @main(%x: Tensor[{0}, f32]) -> (Tensor[({1}), i64], Tensor[({1}), i64], Tensor[({1}), i64], "
+      "Tensor[({1}), i64], "
+      "Tensor[{0}, f32]) {{\n  %0 = cast(%x, to={2})\n",
+      shape, count, dtype);
+  int next = 1;
+  for (const char* op : {"argmax", "argmin"}) {
+    for (const char* last : {"false", "true"})
+      text +=
+          fmt::format("  %{} = {}(%0, axis={}, keepdims=false, select_last={})\n", next++, op, axis, last);
+  }
+  text += fmt::format(
+      "  %5 = nn.hardmax(%0, axis={})\n  %6 = cast(%5, to=f32)\n  return %1, %2, %3, %4, %6\n}}\n", axis);
+  std::vector<float> x(rows.size() * length);
+  const auto place = [&](size_t row, size_t i) {
+    return axis == 1 ? row * length + i : i * rows.size() + row;
+  };
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (size_t i = 0; i < length; ++i) x[place(r, i)] = rows[r][i];
+  }
+  const auto results =
+      run(parse_graph(text, op_set()), {make_constant({DType::kF32, {height, width}}, x.data())});
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (const size_t which : {0, 1, 2, 3})
+      EXPECT_EQ(results.at(which)->as<int64_t>()[r], extreme_index(rows[r], which < 2, which % 2 == 1))
+          << dtype << ", axis " << axis << ", row " << r << " of " << length << ", result " << which;
+    const auto top = static_cast<size_t>(extreme_index(rows[r], true, false));
+    for (size_t i = 0; i < length; ++i)
+      EXPECT_EQ(results.at(4)->as<float>()[place(r, i)], i == top ? 1.0f : 0.0f)
+          << dtype << ", axis " << axis << ", row " << r << " of " << length << ", element " << i;
+  }
+}
+
+void expect_indices_of_nan(const Runner& run) {
+  for (const char* dtype : {"f32", "f16"}) {
+    for (const int64_t axis : {0, 1}) {
+      for (const size_t length : {5u, 37u, 64u}) expect_indices_of_nan(dtype, axis, length, run);
+    }
+  }
+}
+
+// ONNX's ArgMax, ArgMin and Hardmax of the reference are by numpy.argmax and numpy.argmin.
+TEST(Nan, IsTheExtremeElement) {
+  for (const int opt_level : {0, 3}) expect_indices_of_nan(run_here("native", opt_level));
+}
+
+TEST(Nan, IsTheExtremeElementOnTheEmulatedGpu) {
+  expect_indices_of_nan(run_here(testing::gpu_test_target()));
+}
+
+TEST(Nan, IsTheExtremeElementOnAnEmulatedBoard) {
+  if (!testing::emulated_board_program())
+    GTEST_SKIP() << "no qemu-aarch64, or no gantry-device built for AArch64";
+  expect_indices_of_nan(run_on_emulated_board());
+}
+
 TEST(Nan, PassesActivations) {
   for (const char* target : {"native", "x86-64-v2"}) {
     if (target != std::string("native") && !testing::runs_here(target)) continue;
