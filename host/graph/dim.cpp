@@ -168,6 +168,48 @@ std::optional<Factors> divide_factors(const Factors& all, const Factors& part) {
   return rest;
 }
 
+namespace {
+
+/// What cancels all but the constant of an operand.
+Terms opposite(const Dim& operand) {
+  Terms terms;
+  for (const DimTerm& term : DimNode::terms_of(operand)) {
+    if (!term.factors.empty()) terms.push_back({checked_mul(term.coefficient, -1), term.factors});
+  }
+  return terms;
+}
+
+/// Whether each of the parts is one of the terms, or a part of it with the same sign.
+bool contains(const Terms& terms, const Terms& parts) {
+  return std::ranges::all_of(parts, [&](const DimTerm& part) {
+    return std::ranges::any_of(terms, [&](const DimTerm& term) {
+      const bool as_much =
+          part.coefficient > 0 ? term.coefficient >= part.coefficient : term.coefficient <= part.coefficient;
+      return as_much && compare_factors(term.factors, part.factors) == 0;
+    });
+  });
+}
+
+/// max(c - N, 0) + N is max(c, N), and so with min: what is added goes into the function where it leaves a
+/// constant of an operand.
+Dim with_sum_inside(const Dim& sum) {
+  const Terms& terms = DimNode::terms_of(sum);
+  for (const DimTerm& term : terms) {
+    if (terms.size() == 1 || term.coefficient != 1 || term.factors.size() != 1) continue;
+    const DimAtom& atom = *term.factors[0];
+    if (atom.kind != AtomKind::kMax && atom.kind != AtomKind::kMin) continue;
+    for (const Dim& operand : {atom.a, atom.b}) {
+      Terms added = opposite(operand);
+      if (added.empty() || !contains(terms, added)) continue;
+      const Dim inside = DimNode::wrap(std::move(added)), a = atom.a + inside, b = atom.b + inside;
+      return (sum - DimNode::wrap({term}) - inside) + (atom.kind == AtomKind::kMax ? max(a, b) : min(a, b));
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
 Dim DimNode::make(Terms terms) {
   std::sort(terms.begin(), terms.end(),
             [](const DimTerm& a, const DimTerm& b) { return compare_factors(a.factors, b.factors) < 0; });
@@ -182,7 +224,7 @@ Dim DimNode::make(Terms terms) {
   std::erase_if(merged, [](const DimTerm& term) { return term.coefficient == 0; });
   if (merged.size() > kMaxTerms)
     user_error("a dimension has more than {} terms: fix some input shapes", kMaxTerms);
-  return wrap(std::move(merged));
+  return with_sum_inside(wrap(std::move(merged)));
 }
 
 Dim DimNode::from_atom(AtomKind kind, const Dim& a, const Dim& b) {
@@ -308,53 +350,11 @@ void Dim::visit_postfix(
   }
 }
 
-namespace {
-
-/// What cancels all but the constant of an operand.
-Terms opposite(const Dim& operand) {
-  Terms terms;
-  for (const DimTerm& term : DimNode::terms_of(operand)) {
-    if (!term.factors.empty()) terms.push_back({checked_mul(term.coefficient, -1), term.factors});
-  }
-  return terms;
-}
-
-/// Whether each of the parts is one of the terms, or a part of it with the same sign.
-bool contains(const Terms& terms, const Terms& parts) {
-  return std::ranges::all_of(parts, [&](const DimTerm& part) {
-    return std::ranges::any_of(terms, [&](const DimTerm& term) {
-      const bool as_much =
-          part.coefficient > 0 ? term.coefficient >= part.coefficient : term.coefficient <= part.coefficient;
-      return as_much && compare_factors(term.factors, part.factors) == 0;
-    });
-  });
-}
-
-/// max(c - N, 0) + N is max(c, N), and so with min: what is added goes into the function where it leaves a
-/// constant of an operand.
-Dim with_sum_inside(const Dim& sum) {
-  const Terms& terms = DimNode::terms_of(sum);
-  for (const DimTerm& term : terms) {
-    if (terms.size() == 1 || term.coefficient != 1 || term.factors.size() != 1) continue;
-    const DimAtom& atom = *term.factors[0];
-    if (atom.kind != AtomKind::kMax && atom.kind != AtomKind::kMin) continue;
-    for (const Dim& operand : {atom.a, atom.b}) {
-      Terms added = opposite(operand);
-      if (added.empty() || !contains(terms, added)) continue;
-      const Dim inside = DimNode::wrap(std::move(added)), a = atom.a + inside, b = atom.b + inside;
-      return (sum - DimNode::wrap({term}) - inside) + (atom.kind == AtomKind::kMax ? max(a, b) : min(a, b));
-    }
-  }
-  return sum;
-}
-
-}  // namespace
-
 Dim operator+(const Dim& a, const Dim& b) {
   if (auto x = a.constant(), y = b.constant(); x && y) return checked_add(*x, *y);
   Terms terms = a.node_->terms;
   terms.insert(terms.end(), b.node_->terms.begin(), b.node_->terms.end());
-  return with_sum_inside(DimNode::make(std::move(terms)));
+  return DimNode::make(std::move(terms));
 }
 
 Dim operator-(const Dim& a, const Dim& b) {

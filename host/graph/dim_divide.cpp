@@ -28,6 +28,13 @@ Division divide_by_constant(const Dim& a, int64_t divisor) {
   return {DimNode::make(std::move(quotient)), DimNode::make(std::move(rest))};
 }
 
+// What is left of a division may simplify to what has more to divide.
+bool is_divided(const Dim& rest, int64_t divisor) {
+  return std::ranges::all_of(DimNode::terms_of(rest), [&](const DimTerm& term) {
+    return term.coefficient >= 0 && term.coefficient < divisor;
+  });
+}
+
 // Moves the terms of `a` that are multiples of the divisor's leading term into the quotient; what is left has
 // no such term. With a divisor of one term this is the division of each term, with more it is long division,
 // which is used only if it leaves nothing.
@@ -109,6 +116,7 @@ bool inside(const Dim& a, int64_t divisor) {
 Dim floordiv_by_constant(const Dim& a, int64_t divisor) {
   if (divisor == 1) return a;
   auto [quotient, rest] = divide_by_constant(a, divisor);
+  if (!is_divided(rest, divisor)) return quotient + floordiv_by_constant(rest, divisor);
   if (rest.is_constant() || inside(rest, divisor)) return quotient;  // a constant rest is in [0, divisor)
   if (const int64_t common = coefficient_gcd(rest, divisor); common > 1) {
     // floor((g*x + k) / (g*c)) == floor((x + floor(k / g)) / c)
@@ -138,6 +146,7 @@ Dim drop_inner_remainders(const Dim& a, int64_t divisor) {
 Dim mod_by_constant(const Dim& a, int64_t divisor) {
   if (divisor == 1) return 0;
   const Dim rest = divide_by_constant(drop_inner_remainders(a, divisor), divisor).rest;
+  if (!is_divided(rest, divisor)) return mod_by_constant(rest, divisor);
   if (rest.is_constant() || inside(rest, divisor)) return rest;
   if (!(drop_inner_remainders(rest, divisor) == rest)) return mod_by_constant(rest, divisor);
   if (const int64_t common = coefficient_gcd(rest, divisor); common > 1) {

@@ -38,7 +38,8 @@ struct DimNode {
   static const Terms& terms_of(const Dim& dim) { return dim.node_->terms; }
   /// From terms that are already canonical.
   static Dim wrap(Terms terms) { return Dim(std::make_shared<const DimNode>(DimNode{std::move(terms)})); }
-  /// Sorts, merges and drops zeros.
+  /// Sorts, merges and drops zeros; what is added to a maximum or minimum goes inside where it cancels an
+  /// operand: of equal sums all are the same, however they came about.
   static Dim make(Terms terms);
   static Dim from_atom(AtomKind kind, const Dim& a, const Dim& b);
 };
