@@ -46,6 +46,7 @@ void check_attrs(const ConvAttrs& a) {
   }
   require(a.groups > 0 && a.channels > 0 && a.channels % a.groups == 0,
           "{} output channels do not make {} groups", a.channels, a.groups);
+  require(a.merged_groups > 0, "merged_groups is {}, not 1 or more", a.merged_groups);
   const bool direct = a.algorithm == ConvAlgorithm::kDirect;
   require((a.weight_block == 0 && !a.depthwise_packed && direct) || a.channels_last,
           "packed weights need channels_last");

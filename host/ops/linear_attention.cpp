@@ -39,7 +39,8 @@ std::vector<TensorType> infer_linear_attention(const Node& node, Function& funct
   same(state[2], key[3], "rows of the state and features of keys");
   same(state[3], value[3], "columns of the state and features of values");
   const auto query_heads = query[2].constant(), heads = key[2].constant();
-  require(!query_heads || !heads || (*heads == 0 ? *query_heads == 0 : *query_heads % *heads == 0),
+  require(!heads || *heads > 0, "there are no heads of keys");
+  require(!query_heads || !heads || *query_heads % *heads == 0,
           "{} heads of queries do not share {} heads of keys", query[2].str(), key[2].str());
   return {{DType::kF32, {query[0], query[1], query[2], value[3]}}, {DType::kF32, state}};
 }

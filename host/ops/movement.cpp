@@ -125,7 +125,7 @@ std::vector<TensorType> infer_slice(const Node& node, Function&) {
     require(a.strides[d] != 0, "a stride is 0");
     Dim extent = result.shape[d];
     Dim count = a.strides[d] > 0 ? ceildiv(a.end[d] - a.begin[d], a.strides[d])
-                                 : ceildiv(a.begin[d] - a.end[d], -a.strides[d]);
+                                 : ceildiv(a.begin[d] - a.end[d], Dim(a.strides[d]) * -1);
     count = at_least_zero(count);
     if (extent.is_constant() && a.begin[d].is_constant() && count.is_constant() && count.value() > 0) {
       int64_t first = a.begin[d].value(), last = first + (count.value() - 1) * a.strides[d];
@@ -308,9 +308,9 @@ void add_blocks(OpSet& set) {
     int64_t b = node.attrs_as<BlockAttrs>().block;
     TensorType t = input_type(node, 0);
     require(t.rank() == 4, "the data {} must have 4 dimensions", t.str());
-    require(b > 0 && !provably_different(mod(t.shape[1], b * b), 0),
+    require(b > 0 && !provably_different(mod(t.shape[1], Dim(b) * b), 0),
             "{} channels do not make blocks of {}x{}", t.shape[1].str(), b, b);
-    t.shape = {t.shape[0], floordiv(t.shape[1], b * b), t.shape[2] * b, t.shape[3] * b};
+    t.shape = {t.shape[0], floordiv(t.shape[1], Dim(b) * b), t.shape[2] * b, t.shape[3] * b};
     return std::vector<TensorType>{t};
   };
   d2s.compute = [](const Node& node, const std::vector<Tensor>& in) {
@@ -333,7 +333,7 @@ void add_blocks(OpSet& set) {
     require(t.rank() == 4, "the data {} must have 4 dimensions", t.str());
     require(b > 0 && !provably_different(mod(t.shape[2], b), 0) && !provably_different(mod(t.shape[3], b), 0),
             "{} does not divide into blocks of {}x{}", t.str(), b, b);
-    t.shape = {t.shape[0], t.shape[1] * (b * b), floordiv(t.shape[2], b), floordiv(t.shape[3], b)};
+    t.shape = {t.shape[0], t.shape[1] * (Dim(b) * b), floordiv(t.shape[2], b), floordiv(t.shape[3], b)};
     return std::vector<TensorType>{t};
   };
   s2d.compute = [](const Node& node, const std::vector<Tensor>& in) {

@@ -65,14 +65,21 @@ std::vector<Expr> images_shape(std::vector<Expr> shape) {
 /// A weight before it is packed.
 struct WeightExtents {
   TileUnit unit;
-  int64_t parts, columns, depth;
+  int64_t parts;
+  Dim columns, depth;             ///< constants, which attributes may make of any size
   int64_t height = 1, width = 1;  ///< of the window
 };
 
+/// Adjoining packs of columns that a unit multiplies at once.
+int64_t most_column_tiles(TileUnit unit) {
+  const TileGeometry& tile = geometry_of(unit);
+  return tile.column_tiles * tile.columns / tile.column_pack;
+}
+
 Shape packed_shape(const WeightExtents& w, int64_t column_tiles) {
   const TileGeometry& tile = geometry_of(w.unit);
-  return {ceildiv(Dim(w.columns), Dim(column_tiles) * Dim(tile.column_pack)),
-          ceil_div(w.depth, tile.block_depth),
+  return {ceildiv(w.columns, column_tiles * tile.column_pack),
+          ceildiv(w.depth, tile.block_depth),
           w.height,
           w.width,
           w.parts,
@@ -84,8 +91,8 @@ Shape packed_shape(const WeightExtents& w, int64_t column_tiles) {
 }  // namespace
 
 int64_t tile_columns(TileUnit unit, int64_t columns) {
-  const TileGeometry& tile = geometry_of(unit);
-  return std::min(ceil_div(columns, tile.column_pack), tile.column_tiles * tile.columns / tile.column_pack);
+  const int64_t pack = geometry_of(unit).column_pack, most = most_column_tiles(unit);
+  return ceil_div(std::min(columns, most * pack), pack);
 }
 
 ConvAttrs as_image(ConvAttrs a) {
@@ -113,7 +120,7 @@ bool folds_width(const ConvAttrs& a, int64_t channels_in) {
 
 Shape tile_weight_shape(const ConvAttrs& attrs, int64_t channels_in) {
   const ConvAttrs a = as_image(attrs);
-  int64_t depth = a.tile_fold_width ? a.kernel[1] * channels_in : channels_in;
+  const Dim depth = Dim(channels_in) * (a.tile_fold_width ? a.kernel[1] : 1);
   return packed_shape({.unit = a.tile_unit,
                        .parts = a.tile_parts,
                        .columns = a.channels,
@@ -227,8 +234,9 @@ std::vector<TensorType> infer_tile_weight(const Node& node, Function&) {
   const bool known_rank = a.dense ? w.rank() == 2 : w.rank() == 3 || w.rank() == 4;
   ops::require(known_rank && w.dtype == DType::kF32 && constant_shape(w.shape).has_value(),
                "the weight {} must be a constant f32 of {} dimensions", w.str(), a.dense ? "2" : "3 or 4");
-  ops::require(a.parts >= 1 && a.parts <= 3 && a.column_tiles >= 1,
-               "parts must be 1 to 3, column_tiles positive");
+  const int64_t most = most_column_tiles(a.unit);
+  ops::require(a.parts >= 1 && a.parts <= 3 && a.column_tiles >= 1 && a.column_tiles <= most,
+               "parts must be 1 to 3, column_tiles 1 to {}", most);
   WeightView view = view_of(a, w);
   return {{geometry_of(a.unit).element, packed_shape({.unit = a.unit,
                                                       .parts = a.parts,

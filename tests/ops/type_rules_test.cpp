@@ -1,0 +1,56 @@
+// What type rules refuse of graph text, which somebody may have written to do harm.
+#include <gtest/gtest.h>
+
+#include "host/graph/text.h"
+#include "host/ops/op.h"
+#include "tests/support/message_of.h"
+
+namespace gantry {
+namespace {
+
+std::string refused(const std::string& text) {
+  return testing::message_of([&] { parse_graph(text, op_set()); });
+}
+
+void expect_in(const std::string& message, const std::string& part) {
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(TypeRules, LinearAttentionWithoutHeadsOfKeysIsRefused) {
+  expect_in(refused("fn @main(%q: Tensor[(1, 2, 4, 3), f32], %k: Tensor[(1, 2, 0, 3), f32], "
+                    "%v: Tensor[(1, 2, 0, 5), f32], %s: Tensor[(1, 0, 3, 5), f32]) -> "
+                    "Tensor[(1, 2, 4, 5), f32] {\n"
+                    "  %0, %1 = nn.linear_attention(%q, %k, %v, %s)\n  return %0\n}\n"),
+            "there are no heads of keys");
+}
+
+// Times the columns of a tile, 2^62 is 0.
+TEST(TypeRules, WeightsForTileUnitsHaveAsManyTilesAsTheUnitTakesAtOnce) {
+  for (const char* tiles : {"4611686018427387904", "9223372036854775807", "3", "0", "-1"}) {
+    expect_in(refused(fmt::format("fn @main(%w: Tensor[(64, 64), f32]) -> Tensor[(1), bf16] {{\n"
+                                  "  %0 = nn.tile_weight(%w, dense=true, column_tiles={})\n  return %0\n}}\n",
+                                  tiles)),
+              "column_tiles 1 to 2");
+  }
+}
+
+TEST(TypeRules, WhatNoNumberHoldsIsAUserError) {
+  const char* const nodes[] = {
+      "nn.dense(%x, %x, units=9223372036854775807, tile_parts=1)",
+      "nn.conv(%x, %x, channels=9223372036854775807, kernel=[9223372036854775807], channels_last=true, "
+      "algorithm=tiles, tile_parts=1, tile_fold_width=true)",
+      "nn.conv(%x, %x, channels=4, kernel=[1], merged_groups=0)",
+      "strided_slice(%x, begin=(0, 0, 0), end=(1, 1, 1), strides=[1, 1, -9223372036854775808])",
+      "nn.depth_to_space(%i, block=4294967296)",
+      "nn.space_to_depth(%i, block=9223372036854775807)",
+  };
+  for (const char* node : nodes) {
+    refused(fmt::format(
+        "fn @main(%x: Tensor[(4, 4, 4), f32], %i: Tensor[(1, 4, 4, 4), f32]) -> Tensor[(1), f32] {{\n"
+        "  %0 = {}\n  return %0\n}}\n",
+        node));
+  }
+}
+
+}  // namespace
+}  // namespace gantry
