@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <set>
 #include <utility>
 
 #include "device_runtime/src/module_reader.h"
@@ -116,11 +115,19 @@ Status Program::find_functions(const Variant& variant) {
   return Status();
 }
 
+const Weights::Held* Weights::find(const std::vector<Held>& all, const Place& place) {
+  for (const Held& held : all) {
+    if (held.place == place) return &held;
+  }
+  return nullptr;
+}
+
 Result<uint64_t> Weights::upload(const ModuleContents& contents, const std::vector<Place>& places) {
-  std::set<Place> fresh;
+  std::vector<Held> fresh;  // by their offsets at first
   uint64_t bytes = 0, total = 0;
   for (const Place& place : places) {
-    if (addresses_.contains(place) || !fresh.insert(place).second) continue;
+    if (find(held_, place) != nullptr || find(fresh, place) != nullptr) continue;
+    fresh.push_back({place, total});
     bytes += place.size;
     total += (place.size + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
   }
@@ -128,20 +135,18 @@ Result<uint64_t> Weights::upload(const ModuleContents& contents, const std::vect
   Memory block;
   GANTRY_TRY(block.reserve(device_, total, "the model's weights"));
   const Driver& driver = device_->driver();
-  std::map<Place, DevicePointer> added;
-  DevicePointer to = block.device_address();
-  for (const Place& place : fresh) {
-    auto segment = contents.segment(place.segment);
+  for (Held& each : fresh) {
+    auto segment = contents.segment(each.place.segment);
     if (!segment.ok()) return segment.status();
-    added.emplace(place, to);
-    if (place.size == 0) continue;
-    GANTRY_TRY(device_->check(driver.copy_to_device(to, segment->data() + place.offset, place.size, nullptr),
-                              "uploading the model's weights"));
-    to += (place.size + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+    each.address += block.device_address();
+    if (each.place.size == 0) continue;
+    GANTRY_TRY(device_->check(
+        driver.copy_to_device(each.address, segment->data() + each.place.offset, each.place.size, nullptr),
+        "uploading the model's weights"));
   }
   GANTRY_TRY(device_->check(driver.synchronize_stream(nullptr), "uploading the model's weights"));
   blocks_.push_back(std::move(block));
-  addresses_.merge(added);
+  held_.insert(held_.end(), fresh.begin(), fresh.end());
   return bytes;
 }
 

@@ -1,8 +1,6 @@
 // A module's variant on a GPU: its kernels and its weights.
 #pragma once
 
-#include <compare>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -23,7 +21,7 @@ class Weights {
   struct Place {
     uint32_t segment = 0;
     uint64_t offset = 0, size = 0;
-    auto operator<=>(const Place&) const = default;
+    bool operator==(const Place&) const = default;
   };
   explicit Weights(std::shared_ptr<const Device> device) : device_(std::move(device)) {}
 
@@ -31,12 +29,19 @@ class Weights {
   /// INVALID_MODULE for a segment that is missing; OUT_OF_MEMORY.
   Result<uint64_t> upload(const ModuleContents& contents, const std::vector<Place>& places);
   /// Of one that it has.
-  DevicePointer address(const Place& place) const { return addresses_.at(place); }
+  DevicePointer address(const Place& place) const { return find(held_, place)->address; }
 
  private:
+  struct Held {
+    Place place;
+    DevicePointer address;
+  };
+  /// Null if there is none. Looks at all: a module has hundreds, and a tree of them would double this code.
+  static const Held* find(const std::vector<Held>& all, const Place& place);
+
   std::shared_ptr<const Device> device_;
   std::vector<Memory> blocks_;  ///< one an upload
-  std::map<Place, DevicePointer> addresses_;
+  std::vector<Held> held_;
 };
 
 /// Loaded once a module and shared by its sessions. Immutable.
