@@ -81,6 +81,8 @@ std::vector<Tensor> compute_mean(const Node& node, const std::vector<Tensor>& in
   for (int64_t axis : node.attrs_as<ReduceAttrs>().axes)
     extents.push_back(x.shape()[static_cast<size_t>(axis)]);
   Expr count = ops::count_as(ops::widened(x.dtype()), extents);
+  // Of no elements, or of more than the type counts: processors trap where integers are divided by 0.
+  if (!is_float(count.type().dtype)) count = max(count, const_of(count.type().dtype, 1));
   Tensor total = reduce_stage(node, x, ReduceKind::kSum, "sum");
   return {ops::map_elements(total, x.dtype(), "mean", [&](Expr s) { return s / count; })};
 }

@@ -29,13 +29,20 @@ void zip(std::vector<T>& out, const std::vector<T>& b, F f) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = f(out[i], b[i]);
 }
 
+/// -x, which wraps.
+int64_t negated(int64_t x) {
+  return static_cast<int64_t>(-static_cast<uint64_t>(x));
+}
+
 /// Integer division is slow; most indices fit 32 bits.
 template <bool kRemainder>
 void divide_floor(std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     int64_t x = a[i], y = b[i];
     if (y == 0) continue;  // a lane that does not count, or undefined anyway
-    if (x >= 0 && y > 0 && ((x | y) >> 32) == 0) {
+    if (y == -1) {         // the processor traps where the quotient does not fit
+      a[i] = kRemainder ? 0 : negated(x);
+    } else if (x >= 0 && y > 0 && ((x | y) >> 32) == 0) {
       auto p = static_cast<uint32_t>(x), q = static_cast<uint32_t>(y);
       a[i] = kRemainder ? p % q : p / q;
     } else {
@@ -291,10 +298,10 @@ Block apply_binary(BinaryOp op, DType dtype, Block a, Block b, size_t count, boo
 Block apply_unary(UnaryOp op, DType dtype, Block a) {
   if (is_float(dtype)) return map_floats(std::move(a), [](double x) { return -x; });
   bool boolean = dtype == DType::kBool;
-  auto f = [&](int64_t x) { return op == UnaryOp::kNeg ? -x : boolean ? !x : ~x; };
+  auto f = [&](int64_t x) { return op == UnaryOp::kNeg ? negated(x) : boolean ? !x : ~x; };
   if (a.form == Form::kRamp) {
     if (op == UnaryOp::kNeg)
-      a = Block::ramp(-a.base, -a.stride);
+      a = Block::ramp(negated(a.base), negated(a.stride));
     else if (a.stride == 0)
       a.base = f(a.base);
     else
@@ -320,7 +327,7 @@ Block apply_call(MathFn fn, DType dtype, std::vector<Block> args, size_t count) 
   if (!is_float(dtype)) {  // abs
     spread(a, count);
     if (!is_unsigned_int(dtype)) {
-      for (int64_t& x : a.ints) x = x < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(x)) : x;
+      for (int64_t& x : a.ints) x = x < 0 ? negated(x) : x;
     }
     round_to(a, dtype);
     return std::move(a);
