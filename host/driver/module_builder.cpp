@@ -145,7 +145,18 @@ std::unique_ptr<mf::ConstraintT> ModuleBuilder::constraint(const DimConstraint& 
   return entry;
 }
 
+namespace {
+
+void require_module_rank(const TensorType& type, const std::string& what) {
+  if (type.shape.size() > mf::kMaxRank)
+    user_error("{} has {} dimensions: inputs and outputs have at most {}; reshape it in the model", what,
+               type.shape.size(), mf::kMaxRank);
+}
+
+}  // namespace
+
 std::unique_ptr<mf::TensorInfoT> ModuleBuilder::tensor_info(const std::string& name, const TensorType& type) {
+  require_module_rank(type, fmt::format("'{}'", name));
   auto info = std::make_unique<mf::TensorInfoT>();
   info->name = name;
   info->dtype = dtype_in_modules(type.dtype);
@@ -273,6 +284,8 @@ uint32_t ModuleBuilder::VariantBuilder::add_plan(const Function& function) {
   auto plan = std::make_unique<mf::PlanT>(PlanBuilder(*this, function).build());
   plan->inputs = static_cast<uint32_t>(function.parameters.size());
   for (const Value* output : function.outputs) {
+    require_module_rank(output->type,
+                        fmt::format("'{}', which a branch or the body of a loop gives,", output->name));
     auto info = std::make_unique<mf::PlanOutputT>();
     info->dtype = dtype_in_modules(output->type.dtype);
     for (const Dim& dim : output->type.shape) info->shape.push_back(builder_.dim_expr(dim));

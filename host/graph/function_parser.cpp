@@ -9,7 +9,6 @@ namespace gantry {
 namespace {
 
 constexpr int kMaxDepth = 16;
-constexpr size_t kMaxRank = 64;
 /// Of constants that parse_graph() fills with zeros.
 constexpr int64_t kMaxZeros = int64_t{4} << 30;
 /// Of values that the text gives no name, or not yet: one that no text can hold.

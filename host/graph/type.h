@@ -55,6 +55,10 @@ bool is_small_float(DType dtype);
 bool is_signed_int(DType dtype);
 bool is_unsigned_int(DType dtype);  // bool is not one
 
+/// The most dimensions of a tensor; of a module's inputs and outputs fewer
+/// (device_runtime/src/module_format.h).
+inline constexpr size_t kMaxRank = 64;
+
 /// A tensor's dtype and dimensions.
 struct TensorType {
   DType dtype = DType::kF32;

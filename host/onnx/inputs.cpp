@@ -51,6 +51,11 @@ bool lacks_value(const ImportOptions& options, const onnx::ValueInfoProto& input
   return lacks;
 }
 
+void expect_rank(const onnx::TypeProto& tensor, const std::string& what) {
+  const auto rank = static_cast<size_t>(tensor.tensor_type().shape().dim_size());
+  if (rank > kMaxRank) user_error("{} has {} dimensions, and tensors have at most {}", what, rank, kMaxRank);
+}
+
 [[noreturn]] void not_a_tensor(const onnx::TypeProto& type, const std::string& what) {
   const char* kind = type.has_sequence_type()        ? "sequence"
                      : type.has_optional_type()      ? "optional"
@@ -86,6 +91,7 @@ void Importer::name_symbols(const onnx::GraphProto& graph) {
 TensorType Importer::input_type(const std::string& name, const onnx::TypeProto& type) {
   const std::string what = fmt::format("input '{}'", name);
   if (!type.has_tensor_type()) not_a_tensor(type, what);
+  expect_rank(type, what);
   const auto& declared = type.tensor_type();
   TensorType found{dtype_of(declared.elem_type(), what), {}};
   if (declared.has_shape()) {
@@ -134,6 +140,7 @@ Importer::ModelInput Importer::late_input(const onnx::ValueInfoProto& input) {
   const std::string &name = input.name(), what = fmt::format("input '{}'", name);
   const onnx::TypeProto& type = tensor_in(input.type());
   if (!type.has_tensor_type()) not_a_tensor(type, what);
+  expect_rank(type, what);
   if (!type.tensor_type().has_shape()) {
     throw Unsupported(
         UnsupportedKind::kValueKind, "sequence of tensors of unknown rank",

@@ -127,6 +127,10 @@ Node* infer_and_add(Function& function, const OpBase& op, std::shared_ptr<const 
   std::vector<TensorType> types;
   try {
     types = op_set().infer(draft, function);
+    for (const TensorType& type : types) {
+      ops::require(type.shape.size() <= kMaxRank, "its result has {} dimensions, and tensors have at most {}",
+                   type.shape.size(), kMaxRank);
+    }
   } catch (const Unsupported& error) {
     throw Unsupported(error.what_kind(), error.feature(),
                       fmt::format("node {} ({}): {}", ops::origin_of(draft), op.name, error.what()));

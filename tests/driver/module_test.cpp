@@ -9,6 +9,7 @@
 
 #include "host/driver/compile.h"
 #include "host/ops/op.h"
+#include "host/support/error.h"
 
 namespace gantry {
 namespace {
@@ -49,6 +50,31 @@ TEST(Module, IsTheSameWithKernelsThatWereCompiledBefore) {
     EXPECT_EQ(options.cache->misses() > 0, !warm);
   }
   std::filesystem::remove_all(folder);
+}
+
+/// The message with which a graph of one relu is refused whose tensors have so many dimensions; empty: it is
+/// compiled.
+std::string refusal_of_rank(int rank) {
+  std::string type = "Tensor[(2";
+  for (int i = 1; i < rank; ++i) type += ", 1";
+  type += "), f32]";
+  const Graph graph = parse_graph(
+      fmt::format("fn @main(%x: {0}) -> {0} {{\n  %y = nn.relu(%x)\n  return %y\n}}\n", type), op_set());
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3")};
+  try {
+    compile_graph(graph, options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Module, RefusesInputsOfMoreDimensionsThanRuntimesTake) {
+  EXPECT_EQ(refusal_of_rank(16), "");
+  EXPECT_THAT(refusal_of_rank(17),
+              ::testing::HasSubstr("'x' has 17 dimensions: inputs and outputs have at most 16"));
 }
 
 TEST(Module, NamesKernelsByTheirOpsAndAlgorithms) {

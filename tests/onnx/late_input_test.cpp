@@ -150,6 +150,14 @@ TEST(LateInput, TakesSizesOfOtherInputsByName) {
   EXPECT_THAT(message_of([&] { run({7, 8}); }), HasSubstr("for s"));
 }
 
+TEST(LateInput, OfTensorsOfTooManyDimensionsIsRefused) {
+  std::string dims;
+  for (int i = 0; i < 65; ++i) dims += "1 ";
+  const std::string text = with_sequence(dims, node("SequenceLength", "s", "length"), "length");
+  EXPECT_THAT(message_of([&] { imported(text); }),
+              HasSubstr("input 's' has 65 dimensions, and tensors have at most 64"));
+}
+
 TEST(LateInput, OfTensorsOfUnknownRankIsRefused) {
   const std::string text =
       "ir_version: 8 " + kNewest +

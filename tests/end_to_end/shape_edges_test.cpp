@@ -1,0 +1,168 @@
+// Tensors without elements, and those of the most dimensions that a module takes.
+#include <limits>
+
+#include "host/ops/op.h"
+#include "tests/end_to_end/control_models.h"
+
+namespace gantry::end_to_end {
+namespace {
+
+/// What a model computes of x, f32 (0, 3): that many elements, all of that value.
+struct EmptyCase {
+  const char* what;
+  std::string nodes;
+  size_t count = 0;
+  double value = 0;
+};
+
+std::string ints(const std::string& name, const std::vector<int64_t>& values) {
+  std::string text = fmt::format("attribute {{ name: '{}' type: INTS ", name);
+  for (const int64_t value : values) text += fmt::format("ints: {} ", value);
+  return text + "} ";
+}
+std::string flag(const std::string& name, int64_t value) {
+  return fmt::format("attribute {{ name: '{}' type: INT i: {} }} ", name, value);
+}
+/// An initialiser of that many ones, of f32 or i64.
+std::string ones(const std::string& name, const std::vector<int64_t>& dims, bool whole = false) {
+  std::string text = fmt::format("initializer {{ name: '{}' data_type: {} ", name, whole ? 7 : 1);
+  int64_t count = 1;
+  for (const int64_t dim : dims) {
+    text += fmt::format("dims: {} ", dim);
+    count *= dim;
+  }
+  for (int64_t i = 0; i < count; ++i) text += whole ? "int64_data: 1 " : "float_data: 1 ";
+  return text + "} ";
+}
+
+std::vector<EmptyCase> empty_cases() {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::string as_image = node("Unsqueeze", "x spatial", "image");
+  const std::string spatial = "initializer { name: 'spatial' dims: 2 data_type: 7 int64_data: [2, 3] } ";
+  const std::string first = "initializer { name: 'first' dims: 1 data_type: 7 int64_data: 0 } ";
+  const std::string steps = ones("second", {1}, true) + node("Unsqueeze", "x second", "steps");
+  return {
+      {"Relu", node("Relu", "x", "y")},
+      {"Add", ones("one", {3}) + node("Add", "x one", "y")},
+      {"ReduceSum", first + node("ReduceSum", "x first", "y", flag("keepdims", 0)), 3, 0},
+      {"ReduceProd", node("ReduceProd", "x", "y", axis_list(0)), 3, 1},
+      {"ReduceMax", node("ReduceMax", "x", "y", axis_list(0)), 3, -infinity},
+      {"ReduceMin", node("ReduceMin", "x", "y", axis_list(0)), 3, infinity},
+      {"ReduceMean", node("ReduceMean", "x", "y", axis_list(0)), 3, std::nan("")},
+      {"ReduceSum of rows", ones("last", {1}, true) + node("ReduceSum", "x last", "y", flag("keepdims", 0))},
+      {"MatMul over nothing",
+       node("Transpose", "x", "turned", ints("perm", {1, 0})) + node("MatMul", "turned x", "y"), 9, 0},
+      {"MatMul of no rows", ones("w", {3, 5}) + node("MatMul", "x w", "y")},
+      {"Gemm", ones("w", {3, 5}) + ones("b", {5}) + node("Gemm", "x w b", "y")},
+      {"Softmax", node("Softmax", "x", "y", flag("axis", 1))},
+      {"Softmax of nothing", node("Softmax", "x", "y", flag("axis", 0))},
+      {"Concat", ones("w", {2, 3}) + node("Concat", "x w", "y", flag("axis", 0)), 6, 1},
+      {"Pad",
+       "initializer { name: 'pads' dims: 4 data_type: 7 int64_data: [1, 1, 1, 1] } " +
+           node("Pad", "x pads", "y"),
+       10, 0},
+      {"Tile", "initializer { name: 'twice' dims: 2 data_type: 7 int64_data: [2, 2] } " +
+                   node("Tile", "x twice", "y")},
+      {"CumSum",
+       "initializer { name: 'zeroth' data_type: 7 int64_data: 0 } " + node("CumSum", "x zeroth", "y")},
+      {"TopK", ones("k", {1}, true) + node("TopK", "x k", "y places")},
+      {"Conv", spatial + as_image + ones("w", {4, 3, 1, 1}) + node("Conv", "image w", "y")},
+      {"GlobalAveragePool", spatial + as_image + node("GlobalAveragePool", "image", "y")},
+      {"MaxPool", spatial + as_image + node("MaxPool", "image", "y", ints("kernel_shape", {1, 1}))},
+      {"LSTM without a step",
+       steps + ones("w", {1, 8, 3}) + ones("r", {1, 8, 2}) +
+           "node { op_type: 'LSTM' name: 'lstm' input: 'steps' input: 'w' input: 'r' output: '' output: "
+           "'y' " +
+           flag("hidden_size", 2) + "} ",
+       2, 0},
+  };
+}
+
+/// A model of x, f32 (N, 3).
+std::string model_of_rows(const std::string& nodes) {
+  onnx::ModelProto proto;
+  EXPECT_TRUE(proto.ParseFromString(model(nodes, "y")));
+  auto& shape =
+      *proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.add_dim()->set_dim_value(3);
+  return proto.SerializeAsString();
+}
+
+void expect_empty_cases(bool is_known, const testing::CompileSettings& settings) {
+  for (const EmptyCase& one : empty_cases()) {
+    SCOPED_TRACE(one.what);
+    ImportOptions options;
+    if (is_known) options.shapes["x"] = {0, 3};
+    const Graph graph = import_onnx_bytes(model_of_rows(one.nodes), "", options);
+    testing::LocalModel program(testing::compile_to_bytes(graph, settings), settings.threads,
+                                testing::device_for(settings.target));
+    const Floats y = floats(program.run({tensor({}, {0, 3})}).at(0));
+    EXPECT_EQ(y.size(), one.count);
+    for (const float value : y) {
+      if (std::isnan(one.value))
+        EXPECT_TRUE(std::isnan(value)) << value;
+      else
+        EXPECT_EQ(static_cast<double>(value), one.value);
+    }
+  }
+}
+
+TEST(ShapeEdges, TensorsWithoutElementsWhoseSizeIsOpen) {
+  for (const int level : {0, 3}) expect_empty_cases(false, {.opt_level = level});
+}
+
+TEST(ShapeEdges, TensorsWithoutElementsWhoseSizeIsKnown) {
+  for (const int level : {0, 3}) expect_empty_cases(true, {.opt_level = level});
+}
+
+TEST(ShapeEdges, TensorsWithoutElementsOnTheEmulatedGpu) {
+  for (const bool is_known : {false, true})
+    expect_empty_cases(is_known, {.target = testing::gpu_test_target("+checks")});
+}
+
+/// 16 axes of 2: the bits of an element's place are its position.
+void expect_results_of_16_axes(const Runner& run) {
+  constexpr int kRank = 16, kCount = 1 << kRank;
+  std::string dims, turned;
+  for (int i = 0; i < kRank; ++i) {
+    dims += i == 0 ? "2" : ", 2";
+    turned += fmt::format("{}{}", i == 0 ? "" : ", ", kRank - 1 - i);
+  }
+  const std::string type = fmt::format("Tensor[({}), f32]", dims);
+  std::string half = "2", alternate = "2";
+  for (int i = 1; i < kRank / 2; ++i) half += ", 2";
+  for (int i = 1; i < kRank; ++i) alternate += i % 2 == 0 ? ", 2" : ", 1";
+  const Graph graph = parse_graph(
+      fmt::format("fn @main(%x: {0}, %b: Tensor[({1}), f32]) -> ({0}, Tensor[({2}), f32], {0}) {{\n"
+                  "  %0 = transpose(%x, axes=[{3}])\n"
+                  "  %1 = sum(%x, axes=[0, 2, 4, 6, 8, 10, 12, 14], keepdims=false)\n"
+                  "  %2 = add(%x, %b)\n  return %0, %1, %2\n}}\n",
+                  type, alternate, half, turned),
+      op_set());
+  Floats x(kCount), b(1 << (kRank / 2));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1021);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i) / 4;
+  std::vector<int64_t> shape(kRank, 2), shape_b(kRank, 2);
+  for (size_t i = 1; i < shape_b.size(); i += 2) shape_b[i] = 1;
+  const auto results = run(graph, {tensor(x, shape), tensor(b, shape_b)});
+  Floats sums(b.size(), 0);
+  for (size_t i = 0; i < x.size(); ++i) {
+    size_t reversed = 0, kept = 0, dropped = 0;
+    for (size_t axis = 0; axis < kRank; ++axis) {
+      const size_t bit = i >> (kRank - 1 - axis) & 1;
+      reversed |= bit << axis;
+      (axis % 2 == 0 ? dropped : kept) = (axis % 2 == 0 ? dropped : kept) * 2 + bit;
+    }
+    ASSERT_EQ(results.at(0)->as<float>()[reversed], x[i]) << i;
+    ASSERT_EQ(results.at(2)->as<float>()[i], x[i] + b[dropped]) << i;
+    sums[kept] += x[i];
+  }
+  EXPECT_EQ(floats(results.at(1)), sums);
+}
+
+TEST(ShapeEdges, TensorsOf16Axes) {
+  for (const int opt_level : {0, 3}) expect_results_of_16_axes(run_here("native", opt_level));
+}
+
+}  // namespace
+}  // namespace gantry::end_to_end
