@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "host/support/cleanup.h"
+
 namespace gantry {
 namespace {
 
@@ -35,6 +37,7 @@ bool SpillFile::open() {
   descriptor_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor_ < 0) {  // not every file system has files without names
     std::string name = (folder_ / "gantry-spill-XXXXXX").string();
+    const cleanup::Section section;  // while it has one, no signal ends the process
     descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
     if (descriptor_ >= 0) ::unlink(name.c_str());
   }
