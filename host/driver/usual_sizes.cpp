@@ -10,6 +10,7 @@
 #include "host/graph/dim_broadcast.h"
 #include "host/graph/substitute_sizes.h"
 #include "host/ops/movement.h"
+#include "host/support/error.h"
 
 namespace gantry {
 namespace {
@@ -86,7 +87,7 @@ void drop_repetitions(Function& function) {
 
 }  // namespace
 
-std::optional<UsualSizes> usual_sizes(const Graph& graph) {
+std::optional<UsualSizes> usual_sizes(const Graph& graph) try {
   Equaliser equaliser(graph.main);
   equaliser.look_at(graph.main);
   if (equaliser.equal().empty()) return std::nullopt;
@@ -94,6 +95,10 @@ std::optional<UsualSizes> usual_sizes(const Graph& graph) {
   if (!equate_dims(usual.graph, usual.equal)) return std::nullopt;
   drop_repetitions(usual.graph.main);
   return usual;
+} catch (const Error& error) {
+  // Of sizes that are equal a dimension may be divided by 0: those are none that the model is run with.
+  if (error.kind() != ErrorKind::kUser) throw;
+  return std::nullopt;
 }
 
 std::string equal_text(const std::map<std::string, Dim>& equal) {

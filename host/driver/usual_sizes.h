@@ -10,16 +10,16 @@
 namespace gantry {
 
 /// A graph for the sizes that networks are run with: where operands broadcast along dimensions of different
-/// names
-/// (`batch` beside `mask_batch`), the names stand for one size.
+/// names (`batch` beside `mask_batch`), the names stand for one size.
 struct UsualSizes {
   Graph graph;
-  std::map<std::string, Dim>
-      equal;  ///< symbols of the inputs, and the dimensions of other symbols that they equal
+  /// Symbols of the inputs, and the dimensions of other symbols that they equal.
+  std::map<std::string, Dim> equal;
 };
 
 /// The graph as it is where all such dimensions are equal, without what repeats operands along them: of the
-/// code that it has when they have one name. Nothing where no input's size decides on broadcasting.
+/// code that it has when they have one name. Nothing where no input's size decides on broadcasting, or the
+/// graph cannot be where they are equal.
 std::optional<UsualSizes> usual_sizes(const Graph& graph);
 
 /// "mask_batch=batch,past=length-1"
