@@ -55,7 +55,9 @@ void back_through_group_norm(Pullback& back) {
 /// x / (bias + alpha / size * squares of the channels in [c - floor((size - 1) / 2), c + ceil((size - 1) /
 /// 2)])^beta.
 void back_through_lrn(Pullback& back) {
+  constexpr int64_t kMostTerms = 1024;  // each is a node
   const auto& attrs = back.attrs<LrnAttrs>();
+  if (attrs.size > kMostTerms) back.refuse(fmt::format("over more than {} channels", kMostTerms));
   const Term x = back.input(0).widened();
   const Dim channels = x.dim(1);
   const int64_t before = (attrs.size - 1) / 2;
