@@ -113,6 +113,7 @@ struct CompileHosts::Parts {
   void work(rpc::BuildClient& client, size_t place, const TuneMachine& host, milliseconds patience);
   Built build(rpc::BuildClient& client, const std::string& address, const tune::Choices& some,
               milliseconds patience) const;
+  void count(const std::string& host);
   void say(const std::string& what) {
     const std::scoped_lock lock(mutex);
     news.push_back(what);
@@ -216,25 +217,27 @@ void CompileHosts::Parts::work(rpc::BuildClient& client, size_t place, const Tun
     Built built;
     try {
       built = build(client, host.board, job->choices, patience);
+      hosts->used(place, host);
+      if (std::holds_alternative<TunedProgramPtr>(built)) count(host.board);
     } catch (...) {
       queue.give_back(job);
       throw;
     }
-    hosts->used(place, host);
     // Of a node whose disk is full, say, nothing is to be learned: this machine has the last word.
     const auto* failure = std::get_if<tune::Failure>(&built);
     if (failure != nullptr && failure->outcome != Outcome::kMisfit) {
       queue.give_back_here(job);
       continue;
     }
-    if (failure == nullptr) {
-      const std::scoped_lock lock(mutex);
-      auto count = std::ranges::find(counts, host.board, &std::pair<std::string, size_t>::first);
-      if (count == counts.end()) count = counts.emplace(counts.end(), host.board, 0);
-      ++count->second;
-    }
     queue.finish(job, std::move(built));
   }
+}
+
+void CompileHosts::Parts::count(const std::string& host) {
+  const std::scoped_lock lock(mutex);
+  auto programs = std::ranges::find(counts, host, &std::pair<std::string, size_t>::first);
+  if (programs == counts.end()) programs = counts.emplace(counts.end(), host, 0);
+  ++programs->second;
 }
 
 Built CompileHosts::Parts::build(rpc::BuildClient& client, const std::string& address,

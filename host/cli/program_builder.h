@@ -73,6 +73,8 @@ class BuildsAhead {
   ~BuildsAhead();
   /// By any thread; waits for it. Throws what went wrong, where that is not the choices' fault.
   Built get(size_t i) const;
+  /// Nobody asks for it again: it needs no memory any more. By who has it from get().
+  void forget(size_t i) { programs_[i] = {}; }
 
  private:
   void build();

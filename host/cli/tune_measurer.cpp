@@ -256,19 +256,20 @@ std::vector<Batch> MachineMeasurer::measure(const Choices& base, const std::vect
   const TunedProgramPtr base_program = parts.programs.program_of(base);
   std::vector<Choices> wanted;
   for (const Trials& trials : batches) wanted.push_back(with_trials(base, trials));
-  const BuildsAhead programs(parts.programs, std::move(wanted), parts.remote);
+  BuildsAhead programs(parts.programs, std::move(wanted), parts.remote);
   std::vector<Batch> results(batches.size());
   const auto measured = [&](size_t mine, const std::function<Batch(const TunedProgram&)>& measure) {
     const Built program = programs.get(mine);
     if (const auto* failure = std::get_if<tune::Failure>(&program)) {
       results[mine].failure = *failure;
-      return;
+    } else {
+      try {
+        results[mine] = measure(*std::get<TunedProgramPtr>(program));
+      } catch (const TrialFailed& failed) {
+        results[mine].failure = failed.failure;
+      }
     }
-    try {
-      results[mine] = measure(*std::get<TunedProgramPtr>(program));
-    } catch (const TrialFailed& failed) {
-      results[mine].failure = failed.failure;
-    }
+    programs.forget(mine);
   };
   if (effort == Effort::kSure) {
     for (size_t i = 0; i < batches.size(); ++i)

@@ -10,15 +10,16 @@ namespace {
 
 /// The sum of rows of a and b, one of which may be repeated, and what `nodes` make of x as %y.
 Graph sum_beside(const std::string& nodes, const std::string& result) {
-  return parse_graph("fn @main(%a: Tensor[(N, 4), f32], %b: Tensor[(M, 4), f32], %x: Tensor[(K), f32]) -> "
-                     "(Tensor[(broadcast(M, N), 4), f32], Tensor[(" +
-                         result +
-                         "), f32]) {\n"
-                         "  %0 = broadcast_to(%a, shape=(broadcast(M, N), 4), open=[0])\n"
-                         "  %1 = broadcast_to(%b, shape=(broadcast(M, N), 4), open=[0])\n"
-                         "  %2 = add(%0, %1)\n" +
-                         nodes + "  return %2, %y\n}\n",
-                     op_set());
+  return parse_graph(
+      "fn @main(%a: Tensor[(N, 4), f32], %b: Tensor[(M, 4), f32], %x: Tensor[(K), f32]) -> "
+      "(Tensor[(broadcast(M, N), 4), f32], Tensor[(" +
+          result +
+          "), f32]) {\n"
+          "  %0 = broadcast_to(%a, shape=(broadcast(M, N), 4), open=[0])\n"
+          "  %1 = broadcast_to(%b, shape=(broadcast(M, N), 4), open=[0])\n"
+          "  %2 = add(%0, %1)\n" +
+          nodes + "  return %2, %y\n}\n",
+      op_set());
 }
 
 TEST(UsualSizes, AreThoseOfNamesThatBroadcast) {
