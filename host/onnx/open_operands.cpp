@@ -6,18 +6,11 @@
 #include "host/graph/dim_broadcast.h"
 #include "host/onnx/node_import.h"
 #include "host/ops/builder.h"
-#include "host/ops/dense.h"
 #include "host/ops/movement.h"
 #include "host/ops/repeat.h"
-#include "host/ops/text.h"
 
 namespace gantry {
 namespace {
-
-bool broadcasts(const OpDef& op) {
-  const bool pointwise = op.fusion == FusionClass::kBroadcast && op.layout == LayoutBehaviour::kAny;
-  return pointwise || op.handle == &op::matmul || op.handle == &text::concat;
-}
 
 /// The leading axes that the inputs have together, without their last `apart` ones, which are not broadcast.
 Shape joint_axes(const std::vector<Value*>& inputs, size_t apart) {
@@ -42,8 +35,8 @@ Shape joint_axes(const std::vector<Value*>& inputs, size_t apart) {
 
 void repeat_open_operands(Function& function, const OpDef& op, std::vector<Value*>& inputs,
                           const std::string& node) {
-  if (!broadcasts(op)) return;
-  const size_t apart = op.handle == &op::matmul ? 2 : 0;
+  if (!op.axes_apart) return;
+  const size_t apart = *op.axes_apart;
   const auto too_small = [&](const Value* input) {
     return input == nullptr || input->type.shape.size() < apart;
   };

@@ -251,6 +251,7 @@ void add_dense_ops(OpSet& set) {
                                           LayoutBehaviour::kNone, {"a", "b"});
   matmul.infer = infer_matmul;
   matmul.compute = compute_matmul;
+  matmul.axes_apart = 2;
   matmul.flops = [](const Node& node) {
     auto [m, k] = matrix_of(node.inputs[0]->type.shape, node.attrs_as<MatmulAttrs>().transpose_a);
     return element_count(node.result()->type.shape) * k * 2;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,9 @@ struct OpDef : OpBase {
   std::function<std::shared_ptr<Attrs>(const Node&, const std::vector<int>& new_axis_of)> remap_axes;
   /// Result shares its input's bytes in the same order (reshape, squeeze, …): no kernel is needed.
   bool is_view = false;
+  /// Inputs broadcast as NumPy has it along all axes but so many last ones, as matrices do; none: they do not
+  /// broadcast.
+  std::optional<size_t> axes_apart;
   /// Its kernel is of exactly its tensors' types; that of other ops may be of f32 where they are f16 or bf16.
   bool keeps_types = false;
   /// Reads no more elements of its first input than its result has (gather, slice): for reports of traffic.

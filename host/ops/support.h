@@ -23,6 +23,7 @@ inline OpDef define(const OpHandle& handle, FusionClass fusion, LayoutBehaviour 
   op.name = handle.name();
   op.fusion = fusion;
   op.layout = layout;
+  if (fusion == FusionClass::kBroadcast && layout == LayoutBehaviour::kAny) op.axes_apart = 0;
   op.max_inputs = static_cast<int>(inputs.size());
   op.min_inputs = op.max_inputs - optional;
   op.input_names = std::move(inputs);

@@ -97,7 +97,9 @@ bool takes_strings(const OpBase& op) {
 }
 
 void add_text_ops(OpSet& set) {
-  set.add(define_builtin(text::concat, {"a", "b"}, 0, infer_concat));
+  OpDef concat = define_builtin(text::concat, {"a", "b"}, 0, infer_concat);
+  concat.axes_apart = 0;
+  set.add(std::move(concat));
   set.add(define_builtin(text::split_counts, {"x"}, 0, infer_split_counts));
   set.add(define_builtin(text::split, {"x"}, 0, infer_split));
   set.add(define_builtin(text::kept_count, {"x", "stopwords"}, 1, infer_kept_count));
