@@ -134,7 +134,7 @@ asio::awaitable<Answer> BuildClient::Impl::connect() {
   hello.version = kBuildProtocolVersion;
   hello.generator = options.generator;
   hello.client = "gantry";
-  build_wire::RequestT request = make_build_request(std::move(hello));
+  build_wire::RequestT request = with_body<build_wire::RequestT>(std::move(hello));
   Answer answer = co_await exchange(std::move(request), {});
   const auto* welcome = answer.response.body.AsWelcome();
   if (!welcome || welcome->version != kBuildProtocolVersion)
@@ -209,8 +209,8 @@ void BuildClient::put_model(const std::string& options, std::span<const std::byt
   model.options = options;
   model.text_size = text_size;
   model.weights_size = bytes.size() - text_size;
-  const Answer answer =
-      impl_->call(impl_->exchange(make_build_request(std::move(model)), bytes), impl_->options.build_timeout);
+  const Answer answer = impl_->call(impl_->exchange(with_body<build_wire::RequestT>(std::move(model)), bytes),
+                                    impl_->options.build_timeout);
   if (!answer.response.body.AsDone())
     throw Error(ErrorKind::kBug,
                 "compile host " + impl_->options.address + ": an answer of an unexpected kind");
@@ -219,9 +219,9 @@ void BuildClient::put_model(const std::string& options, std::span<const std::byt
 BuildAnswer BuildClient::build(std::string_view decisions, milliseconds timeout) {
   build_wire::BuildT wanted;
   wanted.size = decisions.size();
-  Answer answer =
-      impl_->call(impl_->exchange(make_build_request(std::move(wanted)), std::as_bytes(std::span(decisions))),
-                  timeout.count() > 0 ? timeout : impl_->options.build_timeout);
+  Answer answer = impl_->call(impl_->exchange(with_body<build_wire::RequestT>(std::move(wanted)),
+                                              std::as_bytes(std::span(decisions))),
+                              timeout.count() > 0 ? timeout : impl_->options.build_timeout);
   BuildAnswer result;
   if (const auto* failed = answer.response.body.AsNotBuilt()) {
     result.failure = {failed->misfit, visible_text(failed->why, Lines::kOne)};

@@ -41,18 +41,5 @@ build_wire::ResponseT decode_build_response(std::span<const std::uint8_t> payloa
 std::uint64_t following_bytes(const build_wire::RequestT& request);
 std::uint64_t following_bytes(const build_wire::ResponseT& response);
 
-template <typename T>
-build_wire::RequestT make_build_request(T body) {
-  build_wire::RequestT request;
-  request.body.Set(std::move(body));
-  return request;
-}
-template <typename T>
-build_wire::ResponseT make_build_response(T body) {
-  build_wire::ResponseT response;
-  response.body.Set(std::move(body));
-  return response;
-}
-
 }  // namespace gantry::rpc
 #endif

@@ -43,7 +43,7 @@ auto by_handler(const Action& action) {
 
 template <typename T>
 Bytes answer_frame(std::uint32_t id, T body) {
-  return encode_build_response(id, make_build_response(std::move(body)));
+  return encode_build_response(id, with_body<build_wire::ResponseT>(std::move(body)));
 }
 
 }  // namespace

@@ -56,17 +56,20 @@ wire::ResponseT decode_long_result(std::span<const std::uint8_t> bytes);
 std::uint64_t following_bytes(const wire::RequestT& request);
 std::uint64_t following_bytes(const wire::ResponseT& response);
 
+/// A message, unpacked, of a table whose union `body` has the kind of the body.
+template <typename Message, typename T>
+Message with_body(T body) {
+  Message message;
+  message.body.Set(std::move(body));
+  return message;
+}
 template <typename T>
 wire::RequestT make_request(T body) {
-  wire::RequestT request;
-  request.body.Set(std::move(body));
-  return request;
+  return with_body<wire::RequestT>(std::move(body));
 }
 template <typename T>
 wire::ResponseT make_response(T body) {
-  wire::ResponseT response;
-  response.body.Set(std::move(body));
-  return response;
+  return with_body<wire::ResponseT>(std::move(body));
 }
 wire::ResponseT make_failure(ErrorKind kind, const std::string& message);
 wire::ResponseT make_failure(const Error& error);

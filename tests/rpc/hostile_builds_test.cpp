@@ -73,12 +73,12 @@ Bytes hello(const std::string& generator = "7-abc") {
   build_wire::HelloT body;
   body.version = kBuildProtocolVersion;
   body.generator = generator;
-  return encode_build_request(1, make_build_request(std::move(body)));
+  return encode_build_request(1, with_body<build_wire::RequestT>(std::move(body)));
 }
 Bytes build_of(std::uint64_t size) {
   build_wire::BuildT body;
   body.size = size;
-  return encode_build_request(2, make_build_request(std::move(body)));
+  return encode_build_request(2, with_body<build_wire::RequestT>(std::move(body)));
 }
 Bytes with(Bytes first, const Bytes& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -92,7 +92,7 @@ Bytes frame(FrameType type, const Bytes& payload, std::uint32_t id = 2) {
 TEST_F(HostileTuners, WhatIsNoMessageEndsTheConnectionAndNothingElse) {
   build_wire::PutModelT long_text;
   long_text.text_size = kMaxBuildText + 1;
-  const Bytes model = encode_build_request(2, make_build_request(std::move(long_text)));
+  const Bytes model = encode_build_request(2, with_body<build_wire::RequestT>(std::move(long_text)));
   const struct {
     Bytes sent;
     const char* said;
@@ -158,10 +158,10 @@ TEST(BuildMessages, ChangedBytesAreReadOrRefused) {
   failure.message = "another generator";
   const Bytes frames[] = {hello(),
                           build_of(7),
-                          encode_build_request(1, make_build_request(std::move(model))),
-                          encode_build_response(1, make_build_response(std::move(built))),
-                          encode_build_response(1, make_build_response(std::move(failed))),
-                          encode_build_response(1, make_build_response(std::move(failure)))};
+                          encode_build_request(1, with_body<build_wire::RequestT>(std::move(model))),
+                          encode_build_response(1, with_body<build_wire::ResponseT>(std::move(built))),
+                          encode_build_response(1, with_body<build_wire::ResponseT>(std::move(failed))),
+                          encode_build_response(1, with_body<build_wire::ResponseT>(std::move(failure)))};
   std::mt19937 random(7);
   size_t read = 0, refused = 0;
   for (int round = 0; round < 20'000; ++round) {
