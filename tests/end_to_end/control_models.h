@@ -12,6 +12,9 @@
 #include <numeric>
 #include <sstream>
 
+#include "host/graph/structural_equal.h"
+#include "host/ops/op.h"
+#include "host/passes/fuse_ops.h"
 #include "tests/end_to_end/networks.h"
 #include "tests/support/compiled_model.h"
 #include "tests/support/interpreted.h"
@@ -115,6 +118,15 @@ inline void expect_results(const std::string& bytes, const Expected& expected) {
     const std::vector<Floats> wanted = expected(x);
     for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(floats(actual.at(i)), wanted[i]);
   }
+}
+
+/// Printed, the graph is read as it was.
+inline void expect_reads_back(const Graph& graph) {
+  const FusedOpTable table(op_set());
+  const std::string text = print(graph, table);
+  const Graph again = parse_graph(text, table);
+  EXPECT_EQ(print(again, table), text);
+  EXPECT_FALSE(structural_difference(again, graph, table).has_value()) << text;
 }
 
 inline float sum(const Floats& x) {

@@ -201,6 +201,14 @@ TEST(Gradient, NamesTheOpThatHasNoDerivative) {
               AllOf(HasSubstr("linalg.det"), HasSubstr("volume"), HasSubstr("node d")));
 }
 
+// Each would be a node.
+TEST(Gradient, OfWindowsOverVeryManyChannelsIsRefused) {
+  const std::string nodes =
+      node("LRN", "x", "y", integer("size", int64_t{1} << 40)) + gradient("x", "y", "x", "d");
+  EXPECT_THAT(error_of(nodes, {{"x", {{1, 2, 1, 1}, {1, 2}}}}, "d"),
+              HasSubstr("over more than 1024 channels"));
+}
+
 TEST(Gradient, WithoutSenseIsRefused) {
   const std::string square = node("Mul", "x x", "y");
   EXPECT_THAT(error_of(square + gradient("x", "nothing", "x", "d"), kX, "d"), HasSubstr("'nothing'"));
