@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "device_runtime/src/executor.h"
-#include "device_runtime/src/thread_pool.h"
 
 namespace gantry::runtime {
 
@@ -24,13 +23,7 @@ Result<RunTrace> RunTrace::create(int threads, size_t steps) {
 }
 
 void RunTrace::begin(const GantryKernelHost& host) {
-  inner_ = host;
-  traced_ = host;
-  traced_.context = this;
-  traced_.parallel_for = parallel_for;
-  traced_.parallel_rounds = parallel_rounds;
-  traced_.thread_memory = thread_memory;
-  traced_.is_first_range = is_first_range;
+  observe(host);
   for (Track& track : tracks_) {
     track.spans.clear();
     track.of_step = 0;
@@ -114,50 +107,11 @@ void RunTrace::leave_loop() {
   alone_since_ = now_ns();
 }
 
-int32_t RunTrace::traced_body(void* closure, int64_t begin, int64_t end) {
-  const Loop& loop = *static_cast<const Loop*>(closure);
-  const auto thread = static_cast<uint32_t>(ThreadPool::calling_thread());
-  Track& track = loop.trace->tracks_[thread];
+int32_t RunTrace::run(size_t thread, const Loop& loop, int64_t begin, int64_t end) {
   const int64_t before = now_ns();
-  track.inside = true;
-  const int32_t error = loop.body(loop.closure, begin, end);
-  loop.trace->add(track, thread, before, now_ns());
-  track.inside = false;
+  const int32_t error = loop.run(begin, end);
+  add(tracks_[thread], static_cast<uint32_t>(thread), before, now_ns());
   return error;
-}
-
-int32_t RunTrace::parallel_for(void* context, GantryLoopBody body, void* closure, int64_t count) {
-  auto& trace = *static_cast<RunTrace*>(context);
-  // A loop in a loop's body is a part of that.
-  if (trace.tracks_[ThreadPool::calling_thread()].inside)
-    return trace.inner_.parallel_for(trace.inner_.context, body, closure, count);
-  Loop loop{&trace, body, closure};
-  trace.enter_loop();
-  const int32_t error = trace.inner_.parallel_for(trace.inner_.context, traced_body, &loop, count);
-  trace.leave_loop();
-  return error;
-}
-
-int32_t RunTrace::parallel_rounds(void* context, GantryLoopBody body, void* closure, int64_t rounds,
-                                  int64_t count) {
-  auto& trace = *static_cast<RunTrace*>(context);
-  if (trace.tracks_[ThreadPool::calling_thread()].inside)
-    return trace.inner_.parallel_rounds(trace.inner_.context, body, closure, rounds, count);
-  Loop loop{&trace, body, closure};
-  trace.enter_loop();
-  const int32_t error = trace.inner_.parallel_rounds(trace.inner_.context, traced_body, &loop, rounds, count);
-  trace.leave_loop();
-  return error;
-}
-
-void* RunTrace::thread_memory(void* context, int64_t bytes) {
-  const GantryKernelHost& inner = static_cast<const RunTrace*>(context)->inner_;
-  return inner.thread_memory(inner.context, bytes);
-}
-
-int32_t RunTrace::is_first_range(void* context) {
-  const GantryKernelHost& inner = static_cast<const RunTrace*>(context)->inner_;
-  return inner.is_first_range(inner.context);
 }
 
 }  // namespace gantry::runtime

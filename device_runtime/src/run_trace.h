@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "device_runtime/src/observed_host.h"
 #include "device_runtime/src/status.h"
-#include "gantry/kernel_abi.h"
 
 namespace gantry::runtime {
 
@@ -40,8 +40,9 @@ struct RunTimeline {
 /// stretches, the last of which then holds what would come behind it, pauses included. All memory is there
 /// before the run: a stamp costs a look at the clock, twice for each piece of a loop.
 ///
-/// Belongs to the thread that runs; its pool's threads write through host().
-class RunTrace {
+/// Belongs to the thread that runs; its pool's threads write through host(), which kernels are to be given
+/// between begin and end.
+class RunTrace : public ObservedHost<RunTrace> {
  public:
   static constexpr int64_t kPauseNanoseconds = 1000;
   static constexpr uint32_t kMostSpansOfStep = 8;
@@ -57,8 +58,6 @@ class RunTrace {
   void begin(const GantryKernelHost& host);
   void begin_step(size_t step);
   void end_step();
-  /// What kernels are to be given between begin and end, in the place of the host: it passes all on to that.
-  const GantryKernelHost& host() const { return traced_; }
   /// The run is over. Steps that were not run have no time.
   RunTimeline end();
 
@@ -66,6 +65,7 @@ class RunTrace {
   static RunTimeline one_after_another(std::span<const int64_t> nanoseconds, const char* track);
 
  private:
+  friend class ObservedHost<RunTrace>;
   /// What one thread writes, on cache lines of its own.
   struct alignas(64) Track {
     std::vector<RunTimeline::Span> spans;  ///< has room for all
@@ -74,25 +74,15 @@ class RunTrace {
     bool moved = false;                    ///< has computed on several CPUs
     int cpu = -1;
   };
-  struct Loop {
-    RunTrace* trace;
-    GantryLoopBody body;
-    void* closure;
-  };
 
-  static int32_t traced_body(void* loop, int64_t begin, int64_t end);
-  static int32_t parallel_for(void* trace, GantryLoopBody body, void* closure, int64_t count);
-  static int32_t parallel_rounds(void* trace, GantryLoopBody body, void* closure, int64_t rounds,
-                                 int64_t count);
-  static void* thread_memory(void* trace, int64_t bytes);
-  static int32_t is_first_range(void* trace);
+  bool& is_inside(size_t thread) { return tracks_[thread].inside; }
+  int32_t run(size_t thread, const Loop& loop, int64_t begin, int64_t end);
   bool continues(const Track& track, int64_t begin) const;
   void add(Track& track, uint32_t thread, int64_t begin, int64_t end) const;
   void add_alone(int64_t now);
   void enter_loop();
   void leave_loop();
 
-  GantryKernelHost inner_{}, traced_{};
   std::vector<Track> tracks_;
   std::vector<RunTimeline::Step> steps_;
   uint32_t most_of_step_ = 0;

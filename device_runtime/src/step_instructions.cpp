@@ -31,13 +31,7 @@ Result<StepInstructions> StepInstructions::create(ThreadPool& pool, size_t steps
 }
 
 void StepInstructions::begin(const GantryKernelHost& host) {
-  inner_ = host;
-  counted_ = host;
-  counted_.context = this;
-  counted_.parallel_for = parallel_for;
-  counted_.parallel_rounds = parallel_rounds;
-  counted_.thread_memory = thread_memory;
-  counted_.is_first_range = is_first_range;
+  observe(host);
   for (Track& track : tracks_) track.of_step = 0, track.lost = false;
   std::fill(steps_.begin(), steps_.end(), 0);
 }
@@ -76,50 +70,20 @@ void StepInstructions::Track::add_since(uint64_t before) {
   if (after > beside) of_step += after - beside;
 }
 
-int32_t StepInstructions::counted_body(void* closure, int64_t begin, int64_t end) {
-  const Loop& loop = *static_cast<const Loop*>(closure);
-  Track& track = loop.counts->tracks_[ThreadPool::calling_thread()];
-  track.inside = true;
+int32_t StepInstructions::run(size_t thread, const Loop& loop, int64_t begin, int64_t end) {
+  Track& track = tracks_[thread];
   const uint64_t before = track.read();
-  const int32_t error = loop.body(loop.closure, begin, end);
+  const int32_t error = loop.run(begin, end);
   track.add_since(before);
-  track.inside = false;
   return error;
 }
 
-int32_t StepInstructions::parallel_for(void* context, GantryLoopBody body, void* closure, int64_t count) {
-  auto& counts = *static_cast<StepInstructions*>(context);
-  // A loop in a loop's body is a part of that.
-  if (counts.tracks_[ThreadPool::calling_thread()].inside)
-    return counts.inner_.parallel_for(counts.inner_.context, body, closure, count);
-  Loop loop{&counts, body, closure};
-  counts.tracks_[0].add_since(counts.alone_since_);
-  const int32_t error = counts.inner_.parallel_for(counts.inner_.context, counted_body, &loop, count);
-  counts.alone_since_ = counts.tracks_[0].read();
-  return error;
+void StepInstructions::enter_loop() {
+  tracks_[0].add_since(alone_since_);
 }
 
-int32_t StepInstructions::parallel_rounds(void* context, GantryLoopBody body, void* closure, int64_t rounds,
-                                          int64_t count) {
-  auto& counts = *static_cast<StepInstructions*>(context);
-  if (counts.tracks_[ThreadPool::calling_thread()].inside)
-    return counts.inner_.parallel_rounds(counts.inner_.context, body, closure, rounds, count);
-  Loop loop{&counts, body, closure};
-  counts.tracks_[0].add_since(counts.alone_since_);
-  const int32_t error =
-      counts.inner_.parallel_rounds(counts.inner_.context, counted_body, &loop, rounds, count);
-  counts.alone_since_ = counts.tracks_[0].read();
-  return error;
-}
-
-void* StepInstructions::thread_memory(void* context, int64_t bytes) {
-  const GantryKernelHost& inner = static_cast<const StepInstructions*>(context)->inner_;
-  return inner.thread_memory(inner.context, bytes);
-}
-
-int32_t StepInstructions::is_first_range(void* context) {
-  const GantryKernelHost& inner = static_cast<const StepInstructions*>(context)->inner_;
-  return inner.is_first_range(inner.context);
+void StepInstructions::leave_loop() {
+  alone_since_ = tracks_[0].read();
 }
 
 }  // namespace gantry::runtime

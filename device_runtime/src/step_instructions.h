@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "device_runtime/src/instruction_counter.h"
+#include "device_runtime/src/observed_host.h"
 #include "device_runtime/src/status.h"
 #include "device_runtime/src/thread_pool.h"
-#include "gantry/kernel_abi.h"
 
 namespace gantry::runtime {
 
@@ -18,8 +18,8 @@ namespace gantry::runtime {
 /// counting itself executes.
 ///
 /// Belongs to the thread that created it, which is the one that runs; its pool's threads count through
-/// host(). The pool must live longer.
-class StepInstructions {
+/// host(), which kernels are to be given between begin and end. The pool must live longer.
+class StepInstructions : public ObservedHost<StepInstructions> {
  public:
   StepInstructions() = default;
   /// Opens a counter on each of the pool's threads. INCOMPATIBLE where there is none
@@ -30,13 +30,12 @@ class StepInstructions {
   void begin(const GantryKernelHost& host);
   void begin_step(size_t step);
   void end_step();
-  /// What kernels are to be given between begin and end, in the place of the host: it passes all on to that.
-  const GantryKernelHost& host() const { return counted_; }
   /// The run is over: of each step, those of all threads; of a step that was not run, 0. INCOMPATIBLE where a
   /// counter was taken away meanwhile, or counted nothing.
   Result<std::vector<uint64_t>> end();
 
  private:
+  friend class ObservedHost<StepInstructions>;
   /// What one thread writes, on cache lines of its own.
   struct alignas(64) Track {
     InstructionCounter counter;
@@ -46,20 +45,12 @@ class StepInstructions {
     uint64_t read();
     void add_since(uint64_t before);
   };
-  struct Loop {
-    StepInstructions* counts;
-    GantryLoopBody body;
-    void* closure;
-  };
 
-  static int32_t counted_body(void* loop, int64_t begin, int64_t end);
-  static int32_t parallel_for(void* counts, GantryLoopBody body, void* closure, int64_t count);
-  static int32_t parallel_rounds(void* counts, GantryLoopBody body, void* closure, int64_t rounds,
-                                 int64_t count);
-  static void* thread_memory(void* counts, int64_t bytes);
-  static int32_t is_first_range(void* counts);
+  bool& is_inside(size_t thread) { return tracks_[thread].inside; }
+  int32_t run(size_t thread, const Loop& loop, int64_t begin, int64_t end);
+  void enter_loop();
+  void leave_loop();
 
-  GantryKernelHost inner_{}, counted_{};
   std::vector<Track> tracks_;
   std::vector<uint64_t> steps_;
   size_t step_ = 0;
