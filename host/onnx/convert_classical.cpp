@@ -14,17 +14,6 @@
 namespace gantry {
 namespace {
 
-Term numbers_like(const Term& x, const std::vector<double>& values) {
-  NodeImport& n = x.node();
-  const TensorType type{DType::kF64, {static_cast<int64_t>(values.size())}};
-  return Term(n, n.constant_value(make_constant(type, values.data()), "numbers")).cast(x.dtype());
-}
-
-/// f64 stays, all else becomes f32.
-Term as_float(const Term& x) {
-  return x.dtype() == DType::kF64 ? x : x.cast(DType::kF32);
-}
-
 /// Elements of the last axis at those places; a vector counts as a row.
 void convert_array_feature_extractor(NodeImport& n) {
   const Term x = Term::input(n, 0), rows = x.rank() == 1 ? x.unsqueezed(0) : x;
@@ -202,6 +191,23 @@ void convert_category_mapper(NodeImport& n) {
   map_texts(n, n.text_list("cats_strings"), n.integer_list("cats_int64s"));
 }
 
+// --- maps
+
+/// A map for each row, from the labels to the row's scores: what is between is the matrix of the scores.
+void convert_zip_map(NodeImport& n) {
+  const bool texts = !n.text_list("classlabels_strings").empty();
+  const int64_t labels = label_count(n, "classlabels_int64s");
+  if (labels == 0) n.fail("has neither classlabels_int64s nor classlabels_strings");
+  const Term scores = Term::input(n, 0);
+  if (scores.rank() > 2) n.fail("its data {} should have at most 2 dimensions", n.type(0).str());
+  if (scores.rank() == 0 || provably_different(scores.dim(-1), labels))
+    n.fail("has {} labels for data {}", labels, n.type(0).str());
+  n.warn(fmt::format("node {} (ZipMap): instead of a sequence of maps there is a matrix, a row for each map, with a column "
+                     "for each entry of {}, in their order",
+                     n.name(), texts ? "classlabels_strings" : "classlabels_int64s"));
+  n.set(0, scores.rank() == 1 ? scores.unsqueezed(0) : scores);
+}
+
 // --- linear models
 
 /// x times the rows of `coefficients`, of which there are `count`, plus intercepts.
@@ -214,11 +220,6 @@ Term linear(const Term& x, int64_t count) {
   Term y = matmul_transposed(x, numbers_like(x, coefficients).reshaped({count, all / count}));
   if (!intercepts.empty()) y = y + numbers_like(x, intercepts);
   return y;
-}
-
-Term rows_of_features(NodeImport& n) {
-  const Term x = as_float(Term::input(n, 0));
-  return x.rank() == 1 ? x.unsqueezed(0) : x;
 }
 
 void convert_linear_regressor(NodeImport& n) {
@@ -252,6 +253,7 @@ void add_classical_converters(ConverterTable& table) {
       {"LabelEncoder", 1, convert_first_label_encoder, kClassical},
       {"LabelEncoder", 2, [](NodeImport& n) { convert_label_encoder(n, false); }, kClassical},
       {"LabelEncoder", 4, [](NodeImport& n) { convert_label_encoder(n, true); }, kClassical},
+      {"ZipMap", 1, convert_zip_map, kClassical},
       {"LinearRegressor", 1, convert_linear_regressor, kClassical},
       {"LinearClassifier", 1, convert_linear_classifier, kClassical},
   };

@@ -51,6 +51,7 @@ ConverterTable make_table() {
   add_image_converters(table);
   add_tfidf_converters(table);
   add_classical_converters(table);
+  add_svm_converters(table);
   add_tree_converters(table);
   add_microsoft_converters(table);
   add_microsoft_attention_converters(table);

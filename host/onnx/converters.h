@@ -62,6 +62,7 @@ void add_text_converters(ConverterTable& table);
 void add_image_converters(ConverterTable& table);
 void add_tfidf_converters(ConverterTable& table);
 void add_classical_converters(ConverterTable& table);
+void add_svm_converters(ConverterTable& table);
 void add_tree_converters(ConverterTable& table);
 void add_microsoft_converters(ConverterTable& table);
 void add_microsoft_attention_converters(ConverterTable& table);

@@ -33,6 +33,21 @@ Term probit(const Term& scores) {
 
 }  // namespace
 
+Term as_float(const Term& x) {
+  return x.dtype() == DType::kF64 ? x : x.cast(DType::kF32);
+}
+
+Term rows_of_features(NodeImport& n) {
+  const Term x = as_float(Term::input(n, 0));
+  return x.rank() == 1 ? x.unsqueezed(0) : x;
+}
+
+Term numbers_like(const Term& x, const std::vector<double>& values) {
+  NodeImport& n = x.node();
+  const TensorType type{DType::kF64, {static_cast<int64_t>(values.size())}};
+  return Term(n, n.constant_value(make_constant(type, values.data()), "numbers")).cast(x.dtype());
+}
+
 Term post_transformed(const Term& scores, const std::string& transform) {
   if (transform == "NONE") return scores;
   if (transform == "SOFTMAX") return softmax(scores, 1);

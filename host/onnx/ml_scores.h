@@ -1,7 +1,8 @@
-// What ops of ai.onnx.ml do to scores once they are computed.
+// What ops of ai.onnx.ml have in common: features, and what becomes of scores once they are computed.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "host/onnx/term.h"
 
@@ -9,6 +10,12 @@ namespace gantry {
 
 inline constexpr std::string_view kClassical = "ai.onnx.ml";
 
+/// f64 stays, all else becomes f32.
+Term as_float(const Term& x);
+/// The node's data as floats, (N, features); a vector counts as a row.
+Term rows_of_features(NodeImport& n);
+/// A vector of the dtype of `x`.
+Term numbers_like(const Term& x, const std::vector<double>& values);
 /// The transform that the node's attribute `post_transform` names, of scores (N, classes).
 Term post_transformed(const Term& scores, const std::string& transform);
 /// The node's labels at those positions: of `attribute` (classlabels_int64s or classlabels_ints), or texts.
