@@ -48,10 +48,14 @@ Value* convolve(NodeImport& n, Value* data, Value* weight) {
   return n.add(nn::conv, {data, weight}, attrs);
 }
 
+Value* convolve_inputs(NodeImport& n) {
+  return add_bias(n, convolve(n, n.input(0), n.input(1)), 2);
+}
+
 namespace {
 
 void convert_conv(NodeImport& n) {
-  n.set(0, add_bias(n, convolve(n, n.input(0), n.input(1)), 2));
+  n.set(0, convolve_inputs(n));
 }
 
 void convert_conv_transpose(NodeImport& n) {

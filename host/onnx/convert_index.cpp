@@ -252,12 +252,19 @@ void convert_eye_like(NodeImport& n) {
 
 void add_index_converters(ConverterTable& table) {
   const Converter entries[] = {
-      {"Gather", 1, convert_gather},       {"GatherElements", 11, convert_gather},
-      {"GatherND", 11, convert_gather_nd}, {"OneHot", 9, convert_one_hot},
-      {"TopK", 1, convert_topk},           {"Trilu", 14, convert_trilu},
-      {"Range", 11, convert_range},        {"ConstantOfShape", 9, convert_constant_of_shape},
-      {"EyeLike", 9, convert_eye_like},    {"ReverseSequence", 10, convert_reverse_sequence},
-      {"NonZero", 9, convert_nonzero},     {"Compress", 9, convert_compress},
+      {"Gather", 1, convert_gather},
+      {"GatherElements", 11, convert_gather},
+      {"GatherND", 11, convert_gather_nd},
+      {"OneHot", 9, convert_one_hot},
+      {"TopK", 1, convert_topk},
+      {"Trilu", 14, convert_trilu},
+      {"Range", 11, convert_range},
+      {"ConstantOfShape", 9, convert_constant_of_shape},
+      {"EyeLike", 9, convert_eye_like},
+      {"ReverseSequence", 10, convert_reverse_sequence},
+      {"NonZero", 9, convert_nonzero},
+      {"Compress", 9, convert_compress},
+      {"Trilu", 1, convert_trilu, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -1,8 +1,11 @@
 // Ops of com.microsoft that exporters and optimisers of transformers write: composites of what ai.onnx has.
 // Semantics: ONNX Runtime's documentation of its contrib operators.
+#include <optional>
+
 #include "host/onnx/converters.h"
 #include "host/onnx/matrix_product.h"
 #include "host/onnx/normalise.h"
+#include "host/onnx/quantize.h"
 #include "host/onnx/term.h"
 #include "host/ops/activation.h"
 #include "host/ops/norm.h"
@@ -40,14 +43,14 @@ void convert_quick_gelu(NodeImport& n) {
 
 // --- normalisations
 
-/// Over the last axis; the optional input `beta` is the bias.
-Term layer_norm(const Term& x, size_t gamma, size_t beta, double epsilon) {
+/// Over the last axis; `beta`, which may be null, is the bias.
+Term layer_norm(const Term& x, Value* gamma, Value* beta, double epsilon) {
   NodeImport& n = x.node();
   auto attrs = std::make_shared<LayerNormAttrs>();
   attrs->axis = n.axis(-1, x.rank());
   attrs->epsilon = epsilon;
-  std::vector<Value*> inputs{x, n.input(gamma)};
-  if (n.has(beta)) inputs.push_back(n.input(beta));
+  std::vector<Value*> inputs{x, gamma};
+  if (beta != nullptr) inputs.push_back(beta);
   return {n, n.add(nn::layer_norm, inputs, attrs)};
 }
 
@@ -63,7 +66,7 @@ Term skipped_sum(NodeImport& n, size_t bias) {
 
 void convert_skip_layer_norm(NodeImport& n) {
   const Term sum = skipped_sum(n, 4);
-  n.set(0, layer_norm(sum, 2, 3, n.number("epsilon", 1e-12)));
+  n.set(0, layer_norm(sum, n.input(2), n.optional_input(3), n.number("epsilon", 1e-12)));
   if (n.wants(3)) n.set(3, sum);
 }
 
@@ -78,19 +81,40 @@ void convert_rms_norm(NodeImport& n) {
   n.set(0, rms_norm(Term::input(n, 0), 1, n.integer("axis", -1), n.number("epsilon", 1e-5)));
 }
 
-/// Words, positions and segments looked up, added, and normalised.
-void convert_embed_layer_norm(NodeImport& n) {
+/// Words, positions and segments looked up, added, and normalised. Inputs: words, segments, then from 2 on
+/// the three tables, gamma and beta, of whose elements `decoded` makes floats; `positions` is the input that
+/// has those, which may be absent.
+template <typename Decode>
+void embed(NodeImport& n, const Decode& decoded, std::optional<size_t> positions) {
+  const auto rows = [&](size_t table, const Term& indices) {
+    return decoded(table, gather(Term::input(n, table), indices, 0));
+  };
   const Term words = Term::input(n, 0).cast(DType::kI64);
-  Term sum = gather(Term::input(n, 2), words, 0);
-  const Term positions = n.has(8) ? Term::input(n, 8).cast(DType::kI64) : Term::range(n, words.dim(1));
-  sum = sum + gather(Term::input(n, 3), positions, 0);
-  if (n.has(1) && n.has(4)) sum = sum + gather(Term::input(n, 4), Term::input(n, 1).cast(DType::kI64), 0);
-  n.set(0, layer_norm(sum, 5, 6, n.number("epsilon", 1e-12)));
+  const bool given = positions && n.has(*positions);
+  Term sum = rows(2, words);
+  sum = sum + rows(3, given ? Term::input(n, *positions).cast(DType::kI64) : Term::range(n, words.dim(1)));
+  if (n.has(1) && n.has(4)) sum = sum + rows(4, Term::input(n, 1).cast(DType::kI64));
+  const Term gamma = decoded(5, Term::input(n, 5));
+  Value* beta = n.has(6) ? static_cast<Value*>(decoded(6, Term::input(n, 6))) : nullptr;
+  n.set(0, layer_norm(sum, gamma, beta, n.number("epsilon", 1e-12)));
   if (n.wants(1)) {  // how many words of each sequence count
     const Term none = Term::filled(n, DType::kI32, 0, {words.dim(0)});
     n.set(1, n.has(7) ? gantry::sum(Term::input(n, 7).cast(DType::kI32), {1}) : none);
   }
   if (n.wants(2)) n.set(2, sum);
+}
+
+void convert_embed_layer_norm(NodeImport& n) {
+  embed(
+      n, [](size_t, const Term& x) { return x; }, 8);
+}
+
+/// Tables, gamma and beta are quantised: their scales are inputs 8 to 12, their zero points 13 to 17.
+void convert_quantized_embed_layer_norm(NodeImport& n) {
+  const auto one = [&](size_t i) { return along_axis(n, n.optional_input(i), {}, 0); };
+  embed(
+      n, [&](size_t i, const Term& x) { return Term(n, dequantize(n, x, one(i + 6), one(i + 11))); },
+      std::nullopt);
 }
 
 }  // namespace
@@ -106,6 +130,7 @@ void add_microsoft_converters(ConverterTable& table) {
       {"SkipSimplifiedLayerNormalization", 1, convert_skip_rms_norm, kMicrosoft},
       {"SimplifiedLayerNormalization", 1, convert_rms_norm},
       {"EmbedLayerNormalization", 1, convert_embed_layer_norm, kMicrosoft},
+      {"QEmbedLayerNormalization", 1, convert_quantized_embed_layer_norm, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -89,6 +89,8 @@ Value* dynamic_zero_point(NodeImport& n, Value* x, Value*& scale) {
 void add_quantize_converters(ConverterTable& table) {
   table.push_back({"QuantizeLinear", 10, convert_quantize});
   table.push_back({"DequantizeLinear", 10, convert_dequantize});
+  table.push_back({"QuantizeLinear", 1, convert_quantize, kMicrosoft});  // of 16 bits before ai.onnx had them
+  table.push_back({"DequantizeLinear", 1, convert_dequantize, kMicrosoft});
   table.push_back({"DynamicQuantizeLinear", 11, convert_dynamic_quantize});
 }
 

@@ -180,7 +180,7 @@ void add_sample_converters(ConverterTable& table) {
   const Converter entries[] = {
       {"GridSample", 16, convert_grid_sample}, {"AffineGrid", 20, convert_affine_grid},
       {"DeformConv", 19, convert_deform_conv}, {"RoiAlign", 10, convert_roi_align},
-      {"MaxRoiPool", 1, convert_max_roi_pool},
+      {"MaxRoiPool", 1, convert_max_roi_pool}, {"GridSample", 1, convert_grid_sample, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

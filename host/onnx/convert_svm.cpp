@@ -1,5 +1,5 @@
-// Support vector machines of ai.onnx.ml. Probabilities: Wu, Lin and Weng, "Probability Estimates for Multi-class
-// Classification by Pairwise Coupling", JMLR 5 (2004), algorithm 2.
+// Support vector machines of ai.onnx.ml. Probabilities: Wu, Lin and Weng, "Probability Estimates for
+// Multi-class Classification by Pairwise Coupling", JMLR 5 (2004), algorithm 2.
 #include "host/onnx/converters.h"
 #include "host/onnx/ml_scores.h"
 #include "host/ops/elementwise.h"
@@ -73,12 +73,14 @@ Pairs read_pairs(NodeImport& n) {
   return pairs;
 }
 
-/// What each vector adds to the score of each pair, (vectors, pairs). Of `coefficients` (classes - 1, vectors) a class'
-/// vectors have those against the other classes in a column: row k is against class k, or k + 1 from their own on.
+/// What each vector adds to the score of each pair, (vectors, pairs). Of `coefficients` (classes - 1,
+/// vectors) a class' vectors have those against the other classes in a column: row k is against class k, or k
+/// + 1 from their own on.
 Term pair_weights(const Term& x, const Pairs& pairs, const std::vector<double>& coefficients) {
   std::vector<double> weights(static_cast<size_t>(pairs.vectors() * pairs.count()));
   const auto fill = [&](int64_t pair, int64_t of, int64_t row) {
-    for (int64_t v = pairs.starts[static_cast<size_t>(of)]; v < pairs.starts[static_cast<size_t>(of) + 1]; ++v)
+    for (int64_t v = pairs.starts[static_cast<size_t>(of)]; v < pairs.starts[static_cast<size_t>(of) + 1];
+         ++v)
       weights[static_cast<size_t>(v * pairs.count() + pair)] =
           coefficients[static_cast<size_t>(row * pairs.vectors() + v)];
   };
@@ -106,7 +108,8 @@ Term most_voted(const Term& scores, const Pairs& pairs) {
   return best_classes(sum(where(wins, table(first), table(second)), {1}));
 }
 
-/// r (N, classes, classes): how likely the class of the row is rather than that of the column; 0 where they are one.
+/// r (N, classes, classes): how likely the class of the row is rather than that of the column; 0 where they
+/// are one.
 Term pair_probabilities(const Term& scores, const Pairs& pairs) {
   NodeImport& n = scores.node();
   const std::vector<double> a = n.number_list("prob_a"), b = n.number_list("prob_b");
@@ -126,8 +129,9 @@ Term pair_probabilities(const Term& scores, const Pairs& pairs) {
 }
 
 /// What the pairs' probabilities r say of the classes, (N, classes): the p that makes p'Qp least, where
-/// Q[t][t] = sum over j of r[j][t]^2 and Q[t][j] = -r[j][t] r[t][j]. Found as LIBSVM finds it, a class after the other,
-/// until a row's p is near enough; rows that are not after kMostSteps rounds are closer than that asks for in practice.
+/// Q[t][t] = sum over j of r[j][t]^2 and Q[t][j] = -r[j][t] r[t][j]. Found as LIBSVM finds it, a class after
+/// the other, until a row's p is near enough; rows that are not after kMostSteps rounds are closer than that
+/// asks for in practice.
 Term coupled(const Term& r) {
   constexpr int kMostSteps = 24;
   NodeImport& n = r.node();
@@ -141,7 +145,8 @@ Term coupled(const Term& r) {
   Term p = Term::filled(n, r.dtype(), 1.0 / static_cast<double>(k), own.shape());
   for (int step = 0; step < kMostSteps; ++step) {
     Term qp = sum(q * p.unsqueezed(1), {2}), pqp = sum(p * qp, {1}, KeepAxes::kYes), next = p;
-    const Term ends = less(largest(abs(qp - pqp), {1}, KeepAxes::kYes), pqp.number_like(0.005 / static_cast<double>(k)));
+    const Term ends =
+        less(largest(abs(qp - pqp), {1}, KeepAxes::kYes), pqp.number_like(0.005 / static_cast<double>(k)));
     for (int64_t t = 0; t < k; ++t) {
       const Term at = own.sliced(1, t, t + 1), of = qp.sliced(1, t, t + 1);
       const Term change = (pqp - of) / at, whole = change + 1;
@@ -156,13 +161,15 @@ Term coupled(const Term& r) {
 
 /// The scores of two classes of which there is one.
 Term both_scores(const Term& score, const std::string& transform) {
-  if (transform == "PROBIT") score.node().unsupported(UnsupportedKind::kAttribute, "post_transform PROBIT of two classes");
+  if (transform == "PROBIT")
+    score.node().unsupported(UnsupportedKind::kAttribute, "post_transform PROBIT of two classes");
   return concatenated({transform == "NONE" ? -score : 1 - score, score}, 1);
 }
 
 /// Without vectors: a score for each class.
 void classify_linearly(NodeImport& n, const Term& x, int64_t classes) {
-  const Term scores = linear_scores(x, matrix_like(x, n.number_list("coefficients"), classes), n.number_list("rho"));
+  const Term scores =
+      linear_scores(x, matrix_like(x, n.number_list("coefficients"), classes), n.number_list("rho"));
   n.set(0, labels_at(best_classes(scores), "classlabels_ints"));
   n.set(1, post_transformed(scores, n.text("post_transform", "NONE")).cast(DType::kF32));
 }

@@ -54,6 +54,7 @@ ConverterTable make_table() {
   add_svm_converters(table);
   add_tree_converters(table);
   add_microsoft_converters(table);
+  add_microsoft_fused_converters(table);
   add_microsoft_attention_converters(table);
   std::sort(table.begin(), table.end(),
             [](const Converter& a, const Converter& b) { return order_of(a) < order_of(b); });

@@ -65,6 +65,7 @@ void add_classical_converters(ConverterTable& table);
 void add_svm_converters(ConverterTable& table);
 void add_tree_converters(ConverterTable& table);
 void add_microsoft_converters(ConverterTable& table);
+void add_microsoft_fused_converters(ConverterTable& table);
 void add_microsoft_attention_converters(ConverterTable& table);
 
 /// The converter of the newest definition not above `opset` of the domain (empty: ai.onnx); null if there is none.

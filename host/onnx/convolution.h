@@ -9,4 +9,7 @@ namespace gantry {
 /// bias. Input 0 of the node has the shape of the data.
 Value* convolve(NodeImport& n, Value* data, Value* weight);
 
+/// The same of the node's inputs 0 and 1, with input 2, if there is one, as bias.
+Value* convolve_inputs(NodeImport& n);
+
 }  // namespace gantry

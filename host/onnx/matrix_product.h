@@ -10,4 +10,7 @@ namespace gantry {
 /// layer's weight, which is packed.
 Value* matrix_product(NodeImport& n, Value* a, Value* b, bool transpose_a = false, bool transpose_b = false);
 
+/// What Gemm makes of the node's inputs and its attributes alpha, beta, transA and transB.
+Value* general_product(NodeImport& n);
+
 }  // namespace gantry

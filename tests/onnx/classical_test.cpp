@@ -286,7 +286,8 @@ struct Machine {
   Values vectors = elements(10, 21), coefficients = elements(10, 22), rho{0.25, -0.125, 0.0625};
   std::string attributes() const {
     return integers("vectors_per_class", {2, 1, 2}) + floats("support_vectors", vectors) +
-           floats("coefficients", coefficients) + floats("rho", rho) + integers("classlabels_ints", {4, 5, 6});
+           floats("coefficients", coefficients) + floats("rho", rho) +
+           integers("classlabels_ints", {4, 5, 6});
   }
 };
 
@@ -301,7 +302,8 @@ std::string kernel_attributes(const std::string& kind) {
   return text("kernel_type", kind) + floats("kernel_params", {0.5, 0.25, 3});
 }
 
-/// The scores of the pairs (0, 1), (0, 2), (1, 2) of a row, as LIBSVM's documentation lays its coefficients out.
+/// The scores of the pairs (0, 1), (0, 2), (1, 2) of a row, as LIBSVM's documentation lays its coefficients
+/// out.
 Values pair_scores(const Machine& machine, const std::string& kind, const double* x) {
   Values scores;
   for (size_t i = 0; i < 3; ++i) {
@@ -309,7 +311,8 @@ Values pair_scores(const Machine& machine, const std::string& kind, const double
       double total = machine.rho[scores.size()];
       const auto add = [&](size_t of, size_t against) {
         const size_t row = against > of ? against - 1 : against;
-        for (auto v = static_cast<size_t>(machine.starts[of]); v < static_cast<size_t>(machine.starts[of + 1]); ++v)
+        for (auto v = static_cast<size_t>(machine.starts[of]);
+             v < static_cast<size_t>(machine.starts[of + 1]); ++v)
           total += machine.coefficients[row * 5 + v] * kernel_of(kind, x, &machine.vectors[v * 2]);
       };
       add(i, j);
@@ -332,14 +335,15 @@ TEST(SvmClassifier, TakesTheClassThatWinsMostPairs) {
       labels.push_back(4 + static_cast<double>(std::max_element(votes, votes + 3) - votes));
       scores.insert(scores.end(), s.begin(), s.end());
     }
-    const auto y = run("SVMClassifier", machine.attributes() + kernel_attributes(kind), {{"x", x}}, "label scores");
+    const auto y =
+        run("SVMClassifier", machine.attributes() + kernel_attributes(kind), {{"x", x}}, "label scores");
     expect_near(y[0], labels, 0);
     expect_near(y[1], scores, 1e-4);
   }
 }
 
-/// The p with the sum 1 that makes the sum over i and j of (r[j][i] p[i] - r[i][j] p[j])^2 least: three equations of its
-/// gradient and a multiplier, solved by elimination.
+/// The p with the sum 1 that makes the sum over i and j of (r[j][i] p[i] - r[i][j] p[j])^2 least: three
+/// equations of its gradient and a multiplier, solved by elimination.
 Values coupled(const double (&r)[3][3]) {
   double m[4][5] = {{0, 0, 0, 1, 0}, {0, 0, 0, 1, 0}, {0, 0, 0, 1, 0}, {1, 1, 1, 0, 1}};
   for (int i = 0; i < 3; ++i) {
@@ -378,9 +382,10 @@ TEST(SvmClassifier, CouplesTheProbabilitiesOfPairs) {
     const Values p = coupled(r);
     expected.insert(expected.end(), p.begin(), p.end());
   }
-  const auto y = run("SVMClassifier",
-                     machine.attributes() + kernel_attributes("RBF") + floats("prob_a", a) + floats("prob_b", b),
-                     {{"x", x}}, "label scores");
+  const auto y =
+      run("SVMClassifier",
+          machine.attributes() + kernel_attributes("RBF") + floats("prob_a", a) + floats("prob_b", b),
+          {{"x", x}}, "label scores");
   expect_near(y[1], expected, 5e-3);  // LIBSVM's algorithm ends where gradients are within 0.005 / 3
 }
 
@@ -390,7 +395,8 @@ TEST(SvmClassifier, OfTwoClassesHasAScoreAndItsNegative) {
   Values scores, labels;
   for (size_t row = 0; row < 6; ++row) {
     double s = 0.125;
-    for (size_t v = 0; v < 2; ++v) s += coefficients[v] * kernel_of("RBF", &x.values[row * 2], &vectors[v * 2]);
+    for (size_t v = 0; v < 2; ++v)
+      s += coefficients[v] * kernel_of("RBF", &x.values[row * 2], &vectors[v * 2]);
     scores.insert(scores.end(), {-s, s});
     labels.push_back(s > 0 ? 4 : 5);
   }
@@ -411,16 +417,19 @@ TEST(SvmRegressor, AddsKernelsUp) {
     Values expected, sides;
     for (size_t row = 0; row < 6; ++row) {
       double y = -0.0625;
-      for (size_t v = 0; v < 2; ++v) y += coefficients[v] * kernel_of(kind, &x.values[row * 2], &vectors[v * 2]);
+      for (size_t v = 0; v < 2; ++v)
+        y += coefficients[v] * kernel_of(kind, &x.values[row * 2], &vectors[v * 2]);
       expected.push_back(y);
       sides.push_back(y > 0 ? 1 : -1);
     }
     const std::string attributes = floats("support_vectors", vectors) + floats("coefficients", coefficients) +
-                                   floats("rho", {-0.0625}) + integer("n_supports", 2) + kernel_attributes(kind);
+                                   floats("rho", {-0.0625}) + integer("n_supports", 2) +
+                                   kernel_attributes(kind);
     expect_near(run("SVMRegressor", attributes, {{"x", x}})[0], expected, 1e-4);
     expect_near(run("SVMRegressor", attributes + integer("one_class", 1), {{"x", x}})[0], sides, 0);
   }
-  const auto linear = run("SVMRegressor", floats("coefficients", {0.5, -0.25}) + floats("rho", {1}), {{"x", x}});
+  const auto linear =
+      run("SVMRegressor", floats("coefficients", {0.5, -0.25}) + floats("rho", {1}), {{"x", x}});
   for (size_t row = 0; row < 6; ++row)
     EXPECT_NEAR(linear[0][row], x.values[row * 2] * 0.5 - x.values[row * 2 + 1] * 0.25 + 1, 1e-5);
 }

@@ -1,0 +1,151 @@
+// Ops of com.microsoft that stand for several others, against float64 loops after their definitions.
+#include <cmath>
+
+#include "tests/onnx/model_text.h"
+
+namespace gantry {
+namespace {
+
+using namespace model_text;  // NOLINT
+
+constexpr const char* kMicrosoft = "domain: 'com.microsoft' ";
+using Values = std::vector<double>;
+
+std::string text(const std::string& name, const std::string& value) {
+  return attribute(name, fmt::format("type: STRING s: '{}'", value));
+}
+std::string floats(const std::string& name, const Values& values) {
+  return attribute(name, fmt::format("type: FLOATS floats: [{}]", fmt::join(values, ", ")));
+}
+std::string number(const std::string& name, double value) {
+  return attribute(name, fmt::format("type: FLOAT f: {}", value));
+}
+std::string initializer(const std::string& name, int type, const std::vector<int64_t>& dims,
+                        const Values& values) {
+  return fmt::format("initializer {{ name: '{}' data_type: {} {} {}: [{}] }} ", name, type,
+                     dims.empty() ? "" : fmt::format("dims: [{}]", fmt::join(dims, ", ")),
+                     type == 1 ? "float_data" : "int32_data", fmt::join(values, ", "));
+}
+
+struct Activation {
+  std::string name;
+  Values params;
+  double (*apply)(double);
+};
+const Activation kActivations[] = {
+    {"Relu", {}, [](double x) { return std::max(x, 0.0); }},
+    {"Sigmoid", {}, [](double x) { return 1 / (1 + std::exp(-x)); }},
+    {"Tanh", {}, [](double x) { return std::tanh(x); }},
+    {"LeakyRelu", {0.25}, [](double x) { return x < 0 ? 0.25 * x : x; }},
+    {"HardSigmoid", {0.25, 0.625}, [](double x) { return std::min(1.0, std::max(0.0, 0.25 * x + 0.625)); }},
+};
+
+/// A convolution of (1, 2, 4, 4) with (3, 2, 3, 3), without padding.
+double convolution(const Values& x, const Values& w, size_t channel, size_t row, size_t column) {
+  double total = 0;
+  for (size_t c = 0; c < 2; ++c)
+    for (size_t i = 0; i < 3; ++i)
+      for (size_t j = 0; j < 3; ++j)
+        total += x[c * 16 + (row + i) * 4 + column + j] * w[((channel * 2 + c) * 3 + i) * 3 + j];
+  return total;
+}
+
+TEST(FusedConv, AddsBiasAndSumBeforeTheActivation) {
+  const Inputs inputs{{"x", random({1, 2, 4, 4}, 1)},
+                      {"w", random({3, 2, 3, 3}, 2)},
+                      {"b", random({3}, 3)},
+                      {"z", random({1, 3, 2, 2}, 4)}};
+  for (const Activation& activation : kActivations) {
+    SCOPED_TRACE(activation.name);
+    Values expected;
+    for (size_t at = 0; at < 12; ++at) {
+      const double sum =
+          convolution(inputs[0].second.values, inputs[1].second.values, at / 4, at % 4 / 2, at % 2) +
+          inputs[2].second.values[at / 4] + inputs[3].second.values[at];
+      expected.push_back(activation.apply(sum));
+    }
+    std::string attributes = kMicrosoft + text("activation", activation.name);
+    if (!activation.params.empty()) attributes += floats("activation_params", activation.params);
+    const auto y =
+        results(parse(node("FusedConv", "x w b z", "y", attributes), inputs, "y", kNewest), inputs)[0];
+    expect_near(y, expected, 1e-4);
+  }
+}
+
+TEST(FusedGemm, AppliesTheActivationToTheScaledProduct) {
+  const Inputs inputs{{"a", random({2, 3}, 5)}, {"b", random({4, 3}, 6)}, {"c", random({4}, 7)}};
+  for (const Activation& activation : kActivations) {
+    SCOPED_TRACE(activation.name);
+    Values expected;
+    for (size_t i = 0; i < 2; ++i) {
+      for (size_t j = 0; j < 4; ++j) {
+        double total = 0;
+        for (size_t k = 0; k < 3; ++k)
+          total += inputs[0].second.values[i * 3 + k] * inputs[1].second.values[j * 3 + k];
+        expected.push_back(activation.apply(0.5 * total + 2 * inputs[2].second.values[j]));
+      }
+    }
+    std::string attributes = kMicrosoft + integer("transB", 1) + number("alpha", 0.5) + number("beta", 2) +
+                             text("activation", activation.name);
+    const char* const names[] = {"activation_alpha", "activation_beta"};
+    for (size_t i = 0; i < activation.params.size(); ++i)
+      attributes += number(names[i], activation.params[i]);
+    const auto y =
+        results(parse(node("FusedGemm", "a b c", "y", attributes), inputs, "y", kNewest), inputs)[0];
+    expect_near(y, expected, 1e-4);
+  }
+}
+
+TEST(FusedConv, WithAnActivationThatIsUnknownIsRefused) {
+  const Inputs inputs{{"x", random({1, 2, 4, 4}, 1)}, {"w", random({3, 2, 3, 3}, 2)}};
+  const auto model =
+      parse(node("FusedConv", "x w", "y", kMicrosoft + text("activation", "Wave")), inputs, "y", kNewest);
+  EXPECT_THROW(results(model, inputs), Error);
+}
+
+TEST(QEmbedLayerNormalization, LooksQuantisedRowsUp) {
+  const Inputs inputs{{"ids", {{1, 2}, {1, 0}, DType::kI32}}};
+  const Values words{10, 20, 30, 130, 140, 120}, positions{1, 2, 9, 250, 200, 128}, gamma{100, 120, 140},
+      beta{3, 2, 1};
+  // Each table's scale and zero point.
+  const double scale[] = {0.05, 0.02, 0.01, 0.1}, zero[] = {120, 128, 20, 2};
+  const std::string tables = initializer("words", 2, {2, 3}, words) +
+                             initializer("positions", 2, {2, 3}, positions) +
+                             initializer("gamma", 2, {3}, gamma) + initializer("beta", 2, {3}, beta);
+  const char* const names[] = {"word", "position", "gamma", "beta"};
+  std::string parameters;
+  for (size_t i = 0; i < 4; ++i)
+    parameters += initializer(fmt::format("{}_scale", names[i]), 1, {}, {scale[i]}) +
+                  initializer(fmt::format("{}_zero", names[i]), 2, {}, {zero[i]});
+  const std::string all =
+      "ids - words positions - gamma beta - word_scale position_scale - gamma_scale beta_scale "
+      "word_zero position_zero - gamma_zero beta_zero";
+  Values expected;
+  for (size_t at = 0; at < 2; ++at) {
+    const size_t word = at == 0 ? 1 : 0;
+    double sum[3], mean = 0, variance = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      sum[i] = (words[word * 3 + i] - zero[0]) * scale[0] + (positions[at * 3 + i] - zero[1]) * scale[1];
+      mean += sum[i] / 3;
+    }
+    for (const double v : sum) variance += (v - mean) * (v - mean) / 3;
+    for (size_t i = 0; i < 3; ++i)
+      expected.push_back((sum[i] - mean) / std::sqrt(variance + 1e-12) * (gamma[i] - zero[2]) * scale[2] +
+                         (beta[i] - zero[3]) * scale[3]);
+  }
+  const auto model = parse(tables + parameters + node("QEmbedLayerNormalization", all, "y", kMicrosoft),
+                           inputs, "y", kNewest);
+  expect_near(results(model, inputs)[0], expected, 1e-4);
+}
+
+TEST(MicrosoftQuantizeLinear, HasElementsOf16Bits) {
+  const Inputs inputs{{"x", {{1, 4}, {-3, 0.125, 1.5, 200}}}};
+  const std::string parameters = initializer("scale", 1, {}, {0.001}) + initializer("zero", 4, {}, {5000});
+  const std::string nodes = node("QuantizeLinear", "x scale zero", "q", kMicrosoft) +
+                            node("DequantizeLinear", "q scale zero", "y", kMicrosoft);
+  const auto y = results(parse(parameters + nodes, inputs, "y", kNewest), inputs)[0];
+  expect_near(y, {-3, 0.125, 1.5, 0.001 * (65535 - 5000)}, 1e-4);
+}
+
+}  // namespace
+}  // namespace gantry
