@@ -1,5 +1,6 @@
-// com.microsoft's MatMulNBits: data times a matrix whose rows' blocks have a scale and a zero point each, packed
-// 8 / bits elements to a byte, the first in the lowest bits.
+// com.microsoft's MatMulNBits, data times a matrix whose rows' blocks have a scale and a zero point each, and
+// GatherBlockQuantized, rows of such a matrix. Elements are packed 8 / bits to a byte, the first in the
+// lowest bits.
 #include "host/onnx/converters.h"
 #include "host/onnx/matrix_product.h"
 #include "host/onnx/quantize.h"
@@ -23,21 +24,26 @@ Blocks read_blocks(NodeImport& n) {
   return b;
 }
 
+/// The elements of bytes (…, bytes), of u8: the first `count` of each row.
+Term unpacked(const Term& bytes, int64_t bits, const Dim& count) {
+  if (bits == 8) return bytes;
+  const Term mask = bytes.number_like(static_cast<double>((1 << bits) - 1)), wide = bytes.unsqueezed(-1);
+  std::vector<Term> parts;
+  for (int64_t shift = 0; shift < 8; shift += bits) {
+    const Term part =
+        shift == 0 ? wide : wide.apply(op::shift_right, wide.number_like(static_cast<double>(shift)));
+    parts.push_back(part.apply(op::bitwise_and, mask));
+  }
+  Shape shape = bytes.shape();
+  shape.back() = shape.back() * static_cast<int64_t>(parts.size());
+  const Term all = concatenated(parts, -1).reshaped(shape);
+  return shape.back() == count ? all : all.sliced(-1, 0, count);
+}
+
 /// Bytes (rows, …) as the `count` first elements of each row, of u8.
 Value* unpack(NodeImport& n, Value* packed, const Blocks& b, int64_t count) {
   const int64_t in_byte = 8 / b.bits, bytes = (count + in_byte - 1) / in_byte;
-  packed = n.reshape(packed, {b.rows, bytes, 1});
-  Value* mask = n.scalar(DType::kU8, static_cast<double>((1 << b.bits) - 1));
-  std::vector<Value*> parts;
-  for (int64_t i = 0; i < in_byte; ++i) {
-    Value* part = i == 0 ? packed : n.add(op::shift_right, {packed, n.scalar(DType::kU8, static_cast<double>(i * b.bits))});
-    parts.push_back(b.bits == 8 ? part : n.add(op::bitwise_and, {part, mask}));
-  }
-  auto attrs = std::make_shared<AxisAttrs>();
-  attrs->axis = 2;
-  Value* all = parts.size() == 1 ? parts[0] : n.add(op::concatenate, parts, attrs);
-  all = n.reshape(all, {b.rows, bytes * in_byte});
-  return bytes * in_byte == count ? all : n.slice(all, 1, 0, count);
+  return unpacked({n, n.reshape(packed, {b.rows, bytes})}, b.bits, count);
 }
 
 /// One value for each of the `depth` elements of a row from one a block: by the order of the blocks, or by g_idx.
@@ -68,10 +74,34 @@ void convert_matmul_nbits(NodeImport& n) {
   n.set(0, n.cast(y, x->type.dtype));
 }
 
+/// Inputs: data, indices, scales, zero points. Only bytes pack several elements, along the last axis, and
+/// have their middle as zero point where none is given.
+void convert_gather_block_quantized(NodeImport& n) {
+  const Term data = Term::input(n, 0), indices = Term::input(n, 1).cast(DType::kI64);
+  const int64_t along = n.axis(n.integer("gather_axis", 0), data.rank());
+  const int64_t axis = n.axis(n.integer("quantize_axis", 1), data.rank());
+  const int64_t bits = n.integer("bits", 4), block = n.integer("block_size", 128);
+  const bool bytes = data.dtype() == DType::kU8;
+  if (bytes && bits != 2 && bits != 4 && bits != 8)
+    n.unsupported(UnsupportedKind::kAttribute, "elements of {} bits", bits);
+  if (along == axis || (bytes && axis != data.rank() - 1))
+    n.unsupported(UnsupportedKind::kAttribute, "its gather_axis {} and quantize_axis {}", along, axis);
+  const auto rows = [&](size_t i) { return gather(Term::input(n, i), indices, along); };
+  const int64_t at = axis < along ? axis : axis + indices.rank() - 1;  // of the result
+  const Term scale = rows(2);
+  Term x = rows(0);
+  if (bytes) x = unpacked(x, bits, x.dim(-1) * (8 / bits));
+  const auto spread = [&](const Term& parameter) { return along_axis(n, parameter, x.shape(), at, block); };
+  Value* zero_point = bytes ? n.scalar(DType::kU8, static_cast<double>(1 << (bits - 1))) : nullptr;
+  if (n.has(3)) zero_point = spread(bytes ? unpacked(rows(3), bits, scale.dim(-1)) : rows(3));
+  n.set(0, n.cast(dequantize(n, x, spread(scale), zero_point), scale.dtype()));
+}
+
 }  // namespace
 
 void add_nbits_converters(ConverterTable& table) {
   table.push_back({"MatMulNBits", 1, convert_matmul_nbits, kMicrosoft});
+  table.push_back({"GatherBlockQuantized", 1, convert_gather_block_quantized, kMicrosoft});
 }
 
 }  // namespace gantry

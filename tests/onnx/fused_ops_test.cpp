@@ -138,6 +138,41 @@ TEST(QEmbedLayerNormalization, LooksQuantisedRowsUp) {
   expect_near(results(model, inputs)[0], expected, 1e-4);
 }
 
+TEST(GatherBlockQuantized, UnpacksTheRowsThatAreAskedFor) {
+  // Three rows of 34 elements in blocks of 16, the last of which is cut short; two elements to a byte.
+  constexpr size_t kRow = 34, kBlocks = 3;
+  const Values bytes = [] {
+    Values values;
+    for (size_t i = 0; i < 3 * kRow / 2; ++i) values.push_back(static_cast<double>((i * 37 + 11) % 256));
+    return values;
+  }();
+  const Values scales = elements(3 * kBlocks, 9), zeros{0x52, 0x03, 0xf8, 0x09, 0x31, 0x0c};
+  const Inputs inputs{{"at", {{2, 2}, {2, 0, 1, 2}, DType::kI64}}};
+  const auto nibble = [](const Values& from, size_t row, size_t bytes_a_row, size_t i) {
+    const auto byte = static_cast<unsigned>(from[row * bytes_a_row + i / 2]);
+    return static_cast<double>(i % 2 == 0 ? byte & 15 : byte >> 4);
+  };
+  for (const bool given : {false, true}) {
+    Values expected;
+    for (const double row : inputs[0].second.values) {
+      const auto r = static_cast<size_t>(row);
+      for (size_t i = 0; i < kRow; ++i) {
+        const double zero = given ? nibble(zeros, r, 2, i / 16) : 8;
+        expected.push_back((nibble(bytes, r, kRow / 2, i) - zero) * scales[r * kBlocks + i / 16]);
+      }
+    }
+    const std::string tables = initializer("data", 2, {3, kRow / 2}, bytes) +
+                               initializer("scales", 1, {3, kBlocks}, scales) +
+                               initializer("zeros", 2, {3, 2}, zeros);
+    const std::string attributes = kMicrosoft + integer("block_size", 16) + integer("bits", 4);
+    const std::string names = given ? "data at scales zeros" : "data at scales";
+    const auto y =
+        results(parse(tables + node("GatherBlockQuantized", names, "y", attributes), inputs, "y", kNewest),
+                inputs)[0];
+    expect_near(y, expected, 1e-5);
+  }
+}
+
 TEST(MicrosoftQuantizeLinear, HasElementsOf16Bits) {
   const Inputs inputs{{"x", {{1, 4}, {-3, 0.125, 1.5, 200}}}};
   const std::string parameters = initializer("scale", 1, {}, {0.001}) + initializer("zero", 4, {}, {5000});
