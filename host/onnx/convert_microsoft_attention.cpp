@@ -67,14 +67,24 @@ void make_causal(NodeImport& n, AttentionCore& core, const Dim& past) {
   if (const auto allowed = window_mask(n, window)) restrict(core.allowed, *allowed);
 }
 
-/// Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value.
+/// Tensor i of those that are packed for each head, (B, L, heads, count, size), as (B, L, heads * size).
+Term unpacked(const Term& packed, int64_t i) {
+  return packed.sliced(3, i, i + 1).reshaped({packed.dim(0), packed.dim(1), packed.dim(2) * packed.dim(4)});
+}
+
+/// Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value. Key and value, or
+/// all three, may be packed into one.
 void convert_multi_head_attention(NodeImport& n) {
   const int64_t heads = heads_of(n, "num_heads");
-  if (!n.has(1) || !n.has(2))
-    n.unsupported(UnsupportedKind::kValueKind, "query, key and value in one tensor");
   if (n.has(8) || n.has(9)) n.unsupported(UnsupportedKind::kValueKind, "indirection of its cache");
-  Term query = Term::input(n, 0), key = Term::input(n, 1), value = Term::input(n, 2);
-  if (query.rank() != 3) n.unsupported(UnsupportedKind::kValueKind, "query, key and value in one tensor");
+  Term query = Term::input(n, 0), key = n.has(1) ? Term::input(n, 1) : query,
+       value = n.has(2) ? Term::input(n, 2) : key;
+  const Term& packed = n.has(1) ? key : query;
+  if (!n.has(2) && packed.rank() != 5) n.fail("has no value, and nothing that it could be packed into");
+  if (value.rank() == 5) value = unpacked(value, n.has(1) ? 1 : 2);
+  if (key.rank() == 5) key = unpacked(key, n.has(1) ? 0 : 1);
+  if (query.rank() == 5) query = unpacked(query, 0);
+  if (query.rank() != 3) n.fail("its query {} should have 3 dimensions, or 5", n.type(0).str());
   if (n.has(3)) {
     const Term bias = Term::input(n, 3);
     const Dim size = query.dim(2);
@@ -119,6 +129,16 @@ Term past_lengths(NodeImport& n, const Dim& cached, const Dim& queries) {
   return flat + 1 - Term::range(n, 1, queries);
 }
 
+/// A key without a value, whose score is that number for each head: it takes part of the weights away.
+void add_sink(AttentionCore& core, const Term& score) {
+  core.change_scores = [score](const Term& scores) {
+    Shape shape = scores.shape();
+    shape.back() = 1;
+    return concatenated({scores, score.cast(scores.dtype()).broadcast(shape)}, -1);
+  };
+  core.change_weights = [](const Term& weights) { return weights.sliced(-1, 0, weights.dim(-1) - 1); };
+}
+
 /// The cache (B, heads, P, size) with room for the new rows, each sequence's after what it has.
 Term with_new_rows(const Term& cache, const Term& rows, const Term& past) {
   NodeImport& n = rows.node();
@@ -133,11 +153,10 @@ Term with_new_rows(const Term& cache, const Term& rows, const Term& past) {
 }
 
 /// Inputs: query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
-/// position_ids, attention_bias. The result's cache is as long as the past's and the new rows together.
+/// position_ids, attention_bias, head_sink. The result's cache is as long as the past's and the new rows
+/// together.
 void convert_group_query_attention(NodeImport& n) {
   const int64_t heads = heads_of(n, "num_heads"), key_heads = heads_of(n, "kv_num_heads");
-  if (n.integer("smooth_softmax", 0) > 0) n.unsupported(UnsupportedKind::kAttribute, "smooth_softmax");
-  if (n.has(11)) n.unsupported(UnsupportedKind::kValueKind, "sinks of its heads");
   const Term given = Term::input(n, 0);
   const bool packed = !n.has(1);
   const Dim size = packed ? floordiv(given.dim(2), heads + 2 * key_heads) : floordiv(given.dim(2), heads);
@@ -169,6 +188,10 @@ void convert_group_query_attention(NodeImport& n) {
   window.left = local > 0 ? local - 1 : -1;
   if (const auto allowed = window_mask(n, window)) restrict(core.allowed, *allowed);
   if (n.has(10)) add_bias(core, Term::input(n, 10));
+  if (n.has(11))
+    add_sink(core, Term::input(n, 11).reshaped({heads, 1, 1}));
+  else if (n.integer("smooth_softmax", 0) > 0)
+    add_sink(core, Term::number(n, DType::kF32, 0));
   n.set(0, merge_heads(attention_stages(core).result));
   if (n.wants(1)) n.set(1, core.key);
   if (n.wants(2)) n.set(2, core.value);

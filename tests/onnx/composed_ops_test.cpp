@@ -152,9 +152,9 @@ TEST(MaxRoiPool, TakesTheLargestElementOfEachPartOfARegion) {
 
 // --- attention of com.microsoft
 
-/// One query's result over keys [first, end), all of one head.
+/// One query's result over keys, all of one head, and over one of score `sink` without a value.
 Values attended(const double* query, const std::vector<const double*>& keys,
-                const std::vector<const double*>& values, size_t size, double scale) {
+                const std::vector<const double*>& values, size_t size, double scale, double sink = -1e30) {
   Values weights;
   double top = -1e30, total = 0;
   for (const double* key : keys) {
@@ -164,6 +164,7 @@ Values attended(const double* query, const std::vector<const double*>& keys,
     top = std::max(top, weights.back());
   }
   Values result(size, 0);
+  total = std::exp(sink - top);
   for (double& w : weights) total += w = std::exp(w - top);
   for (size_t k = 0; k < keys.size(); ++k) {
     for (size_t d = 0; d < size; ++d) result[d] += weights[k] / total * values[k][d];
@@ -229,6 +230,68 @@ TEST(MultiHeadAttention, KeysThatTheMaskLeavesOutHaveNoWeight) {
     }
   }
   expect_near(actual, expected, 1e-5);
+}
+
+TEST(MultiHeadAttention, UnpacksQueryKeyAndValue) {
+  constexpr size_t kLength = 3, kHeads = 2, kSize = 4;
+  const Given packed = random({1, kLength, kHeads, 3, kSize}, 1);
+  // (head, part) of a row.
+  const auto row_of = [&](size_t i, size_t h, size_t part) {
+    return &packed.values[((i * kHeads + h) * 3 + part) * kSize];
+  };
+  Given query{{1, kLength, kHeads * kSize}, {}}, rest{{1, kLength, kHeads, 2, kSize}, {}};
+  Values expected;
+  for (size_t i = 0; i < kLength; ++i) {
+    for (size_t h = 0; h < kHeads; ++h) {
+      std::vector<const double*> keys, values;
+      for (size_t j = 0; j < kLength; ++j) {
+        keys.push_back(row_of(j, h, 1));
+        values.push_back(row_of(j, h, 2));
+      }
+      const Values row = attended(row_of(i, h, 0), keys, values, kSize, 0.5);
+      expected.insert(expected.end(), row.begin(), row.end());
+      query.values.insert(query.values.end(), row_of(i, h, 0), row_of(i, h, 1));
+      rest.values.insert(rest.values.end(), row_of(i, h, 1), row_of(i, h, 1) + 2 * kSize);
+    }
+  }
+  const std::string heads = kMicrosoft + integer("num_heads", kHeads);
+  const Inputs one{{"q", packed}}, two{{"q", query}, {"k", rest}};
+  expect_near(results(parse(node("MultiHeadAttention", "q", "y", heads), one, "y", kNewest), one)[0],
+              expected, 1e-5);
+  expect_near(results(parse(node("MultiHeadAttention", "q k", "y", heads), two, "y", kNewest), two)[0],
+              expected, 1e-5);
+}
+
+TEST(GroupQueryAttention, ASinkTakesItsPartOfTheWeights) {
+  constexpr size_t kHeads = 2, kSize = 4, kLength = 3;
+  const Given query = random({1, kLength, kHeads * kSize}, 1), key = random({1, kLength, kSize}, 2);
+  const Given value = random({1, kLength, kSize}, 3);
+  const Inputs inputs{{"q", query}, {"k", key}, {"v", value}};
+  const double sinks[] = {0.5, -1.5};
+  for (const bool given : {true, false}) {
+    Values expected;
+    for (size_t i = 0; i < kLength; ++i) {
+      for (size_t h = 0; h < kHeads; ++h) {
+        std::vector<const double*> keys, values;
+        for (size_t j = 0; j <= i; ++j) {
+          keys.push_back(&key.values[j * kSize]);
+          values.push_back(&value.values[j * kSize]);
+        }
+        const double* row = &query.values[(i * kHeads + h) * kSize];
+        const Values result = attended(row, keys, values, kSize, 0.5, given ? sinks[h] : 0);
+        expected.insert(expected.end(), result.begin(), result.end());
+      }
+    }
+    const std::string nodes =
+        "initializer { name: 'lengths' dims: 1 data_type: 6 int32_data: [2] } "
+        "initializer { name: 'total' data_type: 6 int32_data: 3 } "
+        "initializer { name: 'sinks' dims: 2 data_type: 1 float_data: [0.5, -1.5] } " +
+        node("GroupQueryAttention",
+             given ? "q k v - - lengths total - - - - sinks" : "q k v - - lengths total", "y",
+             kMicrosoft + integer("num_heads", kHeads) + integer("kv_num_heads", 1) +
+                 integer("smooth_softmax", 1));
+    expect_near(results(parse(nodes, inputs, "y", kNewest), inputs)[0], expected, 1e-5);
+  }
 }
 
 // --- normalisations of com.microsoft
