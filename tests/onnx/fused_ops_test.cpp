@@ -96,6 +96,37 @@ TEST(FusedGemm, AppliesTheActivationToTheScaledProduct) {
   }
 }
 
+TEST(FusedMatMul, MayHaveItsBatchBehindItsRows) {
+  // a (rows, batch, depth) or, with transA, (depth, batch, rows); b (depth, batch, columns) or (columns,
+  // batch, depth).
+  constexpr size_t kBatch = 2, kRows = 3, kDepth = 4, kColumns = 5;
+  for (const bool transposed : {false, true}) {
+    const Given a = transposed ? random({kDepth, kBatch, kRows}, 1) : random({kRows, kBatch, kDepth}, 1);
+    const Given b =
+        transposed ? random({kColumns, kBatch, kDepth}, 2) : random({kDepth, kBatch, kColumns}, 2);
+    Values expected;
+    for (size_t at = 0; at < kBatch; ++at) {
+      for (size_t i = 0; i < kRows; ++i) {
+        for (size_t j = 0; j < kColumns; ++j) {
+          double total = 0;
+          for (size_t k = 0; k < kDepth; ++k)
+            total +=
+                transposed
+                    ? a.values[(k * kBatch + at) * kRows + i] * b.values[(j * kBatch + at) * kDepth + k]
+                    : a.values[(i * kBatch + at) * kDepth + k] * b.values[(k * kBatch + at) * kColumns + j];
+          expected.push_back(0.5 * total);
+        }
+      }
+    }
+    const Inputs inputs{{"a", a}, {"b", b}};
+    const std::string attributes = kMicrosoft + integer("transBatchA", 1) + integer("transBatchB", 1) +
+                                   integer("transA", transposed ? 1 : 0) +
+                                   integer("transB", transposed ? 1 : 0) + number("alpha", 0.5);
+    expect_near(results(parse(node("FusedMatMul", "a b", "y", attributes), inputs, "y", kNewest), inputs)[0],
+                expected, 1e-4);
+  }
+}
+
 TEST(FusedConv, WithAnActivationThatIsUnknownIsRefused) {
   const Inputs inputs{{"x", random({1, 2, 4, 4}, 1)}, {"w", random({3, 2, 3, 3}, 2)}};
   const auto model =
