@@ -7,8 +7,7 @@
 
 namespace gantry {
 
-/// nn.leaky_relu, nn.elu, nn.celu, nn.selu (with gamma), nn.thresholded_relu, nn.hard_sigmoid (with beta),
-/// nn.swish (x * sigmoid(alpha x)), nn.shrink (alpha: bias, beta: lambda).
+/// Of activations with one to three numbers: what they mean, an activation's formula says (host/ops/activation.h).
 struct ActivationAttrs : AttrsOf<ActivationAttrs> {
   double alpha = 1, beta = 0, gamma = 1;
   void fields(AttrVisitor& visit) override {
