@@ -135,9 +135,9 @@ TilePlan NestBuilder::plan_tiles(const StageState& state, int first_reduce) cons
   TilePlan plan(state.stage->tiles.value());
   plan.first_tile = count - 5;
   internal_check(root && root->reduce == ReduceKind::kSum && !root->condition && state.buffer &&
-                     state.buffer->dtype == DType::kF32 && first_reduce <= plan.first_tile && !state.root,
-                 "{}: tile registers compute sums in f32 on a CPU, with steps along k around the tiles",
-                 name);
+                     state.buffer->dtype == plan.tile.sum && first_reduce <= plan.first_tile && !state.root,
+                 "{}: tile registers compute sums in {} on a CPU, with steps along k around the tiles", name,
+                 name_of(plan.tile.sum));
   auto extent_of = [&](int leaf) {
     return constant_of(state.leaf_extents[static_cast<size_t>(leaf)]).value_or(0);
   };
@@ -180,11 +180,11 @@ void NestBuilder::plan_dots(const StageState& state, TilePlan& plan) {
     if (it == plan.sources.end()) it = plan.sources.insert(plan.sources.end(), source);
     return static_cast<int>(it - plan.sources.begin());
   };
-  auto load_of = [&](const Expr& e) {
+  auto load_of = [&](const Expr& e, DType element) {
     const auto* cast = e.as<CastNode>();
     const auto* load = cast ? cast->a.as<LoadNode>() : nullptr;
-    internal_check(load && load->buffer->dtype == plan.tile.element, "{}: {} is no operand in memory of {}", name,
-                   to_string(e), name_of(plan.tile.element));
+    internal_check(load && load->buffer->dtype == element, "{}: {} is no operand in memory of {}", name,
+                   to_string(e), name_of(element));
     return load;
   };
   std::vector<Expr> terms;
@@ -194,7 +194,8 @@ void NestBuilder::plan_dots(const StageState& state, TilePlan& plan) {
     internal_check(product && product->op == BinaryOp::kMul, "{}: tile registers sum products", name);
     const Expr left = to_loads(state, product->a), right = to_loads(state, product->b);
     const bool swapped = mentions(right, m);
-    const LoadNode *a = load_of(swapped ? right : left), *b = load_of(swapped ? left : right);
+    const LoadNode* a = load_of(swapped ? right : left, plan.tile.row_element);
+    const LoadNode* b = load_of(swapped ? left : right, plan.tile.element);
     std::vector<int> rows, columns;
     for (int64_t i = 0; i < plan.row_tiles; ++i)
       rows.push_back(add_source(rows_source(plan.tile, *a, m, k, plan.rows,

@@ -227,7 +227,7 @@ class Evaluator {
     if (node.op == TileNode::Op::kZero) {
       tiles_[node.tile].assign(static_cast<size_t>(rows * unit.columns), 0);
     } else if (node.buffer) {
-      const bool is_sum = node.buffer->dtype == DType::kF32;
+      const bool is_sum = node.buffer->dtype == unit.sum;
       const int64_t columns = is_sum ? unit.columns : is_b ? unit.columns * unit.side_by_side : unit.depth;
       const int64_t index = scalar(node.index).i, stride = scalar(node.stride).i;
       const bool stores = node.op == TileNode::Op::kStore;
@@ -237,9 +237,10 @@ class Evaluator {
         const int64_t at = index + k / columns * stride + k % columns;
         double& value = tile[static_cast<size_t>(k)];
         if (stores)
-          element(*node.buffer, at, true) = {0, value};
+          element(*node.buffer, at, true) = {static_cast<int64_t>(value), value};
         else
-          value = element(*node.buffer, at, false).f;
+          value = is_float(node.buffer->dtype) ? element(*node.buffer, at, false).f
+                                               : static_cast<double>(element(*node.buffer, at, false).i);
       }
     } else if (node.op == TileNode::Op::kDot) {
       const std::vector<double>&a = tiles_[node.a], &b = tiles_[node.b];
@@ -251,9 +252,10 @@ class Evaluator {
       for (size_t m = 0; m < height; ++m) {
         for (size_t n = 0; n < width; ++n) {
           double& sum = d[m * width + n];
-          for (size_t k = 0; k < depth; ++k)
-            sum = round_float(DType::kF32,
-                              sum + a[m * depth + k] * b[k / side * width * side + side * n + k % side]);
+          for (size_t k = 0; k < depth; ++k) {
+            sum += a[m * depth + k] * b[k / side * width * side + side * n + k % side];
+            sum = is_float(unit.sum) ? round_float(unit.sum, sum) : static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(sum)));
+          }
         }
       }
     }

@@ -187,7 +187,7 @@ struct TileNode : StmtNode {
     kZero,       ///< tile = 0
     kLoad,       ///< row r of the tile = elements of the buffer from index + r * stride on
     kStore,      ///< the reverse
-    kDot,        ///< tile (f32) += a * b (bf16; b(k, n) is element s * n + k % s of row k / s)
+    kDot,        ///< tile += a * b (types: the unit's; b(k, n) is element s * n + k % s of row k / s)
   };
   explicit TileNode(Op o) : StmtNode(StmtKind::kTile), op(o) {}
   Op op;

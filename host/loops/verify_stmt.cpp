@@ -301,8 +301,9 @@ void LoopVerifier::check_tile(const TileNode& node) {
     expect(tile >= 0 && tile < unit.registers, "tile register {} of {}", tile, unit.registers);
   if (node.op != TileNode::Op::kLoad && node.op != TileNode::Op::kStore) return;
   use(node.buffer);
-  const bool sums = node.buffer->dtype == DType::kF32, weights = node.tile >= tiles_->b_begin;
-  expect(sums || (node.buffer->dtype == unit.element && node.op == TileNode::Op::kLoad), "a tile of {}",
+  const bool sums = node.buffer->dtype == unit.sum, weights = node.tile >= tiles_->b_begin;
+  const DType operand = weights ? unit.element : unit.row_element;
+  expect(sums || (node.buffer->dtype == operand && node.op == TileNode::Op::kLoad), "a tile of {}",
          name_of(node.buffer->dtype));
   const int64_t rows = weights ? unit.depth / unit.side_by_side : tiles_->rows;
   const int64_t columns = sums ? unit.columns : weights ? unit.columns * unit.side_by_side : unit.depth;

@@ -33,11 +33,24 @@ Shape fixed_point_shape(const Node& node, const DenseAttrs& a, const TensorType&
   return {panels, x.shape.back(), a.weight_block / format.group * format.words};
 }
 
+/// Whose sums are i32.
+bool is_product_of_bytes(DType data, DType weight) {
+  return data == DType::kU8 && weight == DType::kI8;
+}
+
+/// An operand's element as it is multiplied.
+Expr factor(const Expr& x, DType sums) {
+  return sums == DType::kI32 ? cast(sums, x) : ops::widen(x);
+}
+
 std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   const auto& a = node.attrs_as<DenseAttrs>();
   const TensorType &x = input_type(node, 0), &w = input_type(node, 1);
   const bool half = x.dtype == DType::kF32 && w.dtype == DType::kF16 && a.weight_block > 0;
-  if (a.tile_parts == 0 && a.fixed_bits == 0 && !half) ops::require_same_dtype(node, 0, 1);
+  const bool bytes = is_product_of_bytes(x.dtype, w.dtype);
+  if (a.tile_parts == 0 && a.fixed_bits == 0 && !half && !bytes) ops::require_same_dtype(node, 0, 1);
+  require(!bytes || (a.weight_block == 0 && a.fixed_bits == 0 && !a.gemm),
+          "products of u8 and i8 are plain or on tile registers");
   require(x.rank() >= 1, "the data {} must have a dimension", x.str());
   require(a.units > 0 && a.weight_block >= 0, "units must be positive");
   require(!a.gemm || a.weight_block == 0, "the gemm form has plain weights");
@@ -45,9 +58,10 @@ std::vector<TensorType> infer_dense(const Node& node, Function& function) {
                        ? Shape{x.shape.back(), a.units}
                        : Shape{ceildiv(Dim(a.units), a.weight_block), x.shape.back(), a.weight_block};
   if (a.tile_parts != 0) {
-    require(x.dtype == DType::kF32 && w.dtype == geometry_of(a.tile_unit).element && x.shape.back().is_constant() && !a.gemm &&
-                a.weight_block == 0 && a.tile_parts >= 1 && a.tile_parts <= 3,
-            "tile registers compute f32 products of constant depth");
+    const TileGeometry& tile = geometry_of(a.tile_unit);
+    require(x.dtype == tile.data() && w.dtype == tile.element && x.shape.back().is_constant() && !a.gemm &&
+                a.weight_block == 0 && a.tile_parts >= 1 && a.tile_parts <= (is_float(tile.element) ? 3 : 1),
+            "tile registers of {} compute products of {} of constant depth", tile.name, name_of(tile.data()));
     expected = tile_weight_shape(a, x.shape.back().value());
   }
   if (a.fixed_bits != 0) expected = fixed_point_shape(node, a, x);
@@ -59,6 +73,7 @@ std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   }
   TensorType result = x;
   result.shape.back() = a.units;
+  if (bytes) result.dtype = DType::kI32;
   return {result};
 }
 
@@ -119,17 +134,18 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
   if (a.gemm) return {ops::narrow(dense_gemm(node, in[0], w), in[0].dtype())};
   const Tensor x = a.fixed_bits > 0 ? in[0] : ops::half_operand(in[0], w.dtype());
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  const DType result = node.result()->type.dtype;
   auto k = reduce_axis(0, x.shape().back(), "k");
   auto row = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at(i.begin(), i.begin() + x.rank() - 1);
     at.push_back(k->var);
-    return ops::widen(x(at));
+    return factor(x(at), result);
   };
   if (a.weight_block == 0) {
     auto body = [&](const std::vector<Expr>& i) {
-      return sum(row(i) * ops::widen(w({k->var, i.back()})), {k});
+      return sum(row(i) * factor(w({k->var, i.back()}), result), {k});
     };
-    return {ops::narrow(compute(shape, body, "dense", Role::kPlainDense), in[0].dtype())};
+    return {ops::narrow(compute(shape, body, "dense", Role::kPlainDense), result)};
   }
   const std::vector<Expr> leading(shape.begin(), shape.end() - 1);
   std::vector<Expr> block_shape{w.shape()[0], a.weight_block};

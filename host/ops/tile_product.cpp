@@ -13,18 +13,18 @@ constexpr int64_t kSymbolicRowSlack = 127;
 /// How the parts of an f32 are cut off.
 enum class Split : uint8_t { kNearest, kTruncated };
 
-Expr part_of(const TileGeometry& tile, const Expr& x, int64_t part, Split split) {
+Expr part_of(DType element, const Expr& x, int64_t part, Split split) {
   auto cut = [&](const Expr& rest) {
-    return cast(tile.element, split == Split::kNearest ? rest : call(MathFn::kTruncBf16, {rest}));
+    return cast(element, split == Split::kNearest ? rest : call(MathFn::kTruncBf16, {rest}));
   };
   Expr rest = x;
   for (int64_t p = 0; p < part; ++p) rest = rest - cast(DType::kF32, cut(rest));
   return cut(rest);
 }
 
-Expr chosen_part(const TileGeometry& tile, const Expr& x, const Expr& part, int64_t parts, Split split) {
-  Expr value = part_of(tile, x, parts - 1, split);
-  for (int64_t p = parts - 1; p-- > 0;) value = select(eq(part, p), part_of(tile, x, p, split), value);
+Expr chosen_part(DType element, const Expr& x, const Expr& part, int64_t parts, Split split) {
+  Expr value = part_of(element, x, parts - 1, split);
+  for (int64_t p = parts - 1; p-- > 0;) value = select(eq(part, p), part_of(element, x, p, split), value);
   return value;
 }
 
@@ -36,11 +36,11 @@ Expr lane_of(const TileGeometry& tile, const Expr& k) {
 }
 
 /// The sum over the parts' products; `row` and `weight` read one part.
-Expr sum_of_parts(int64_t parts, const std::function<Expr(int part)>& row,
+Expr sum_of_parts(const TileGeometry& tile, int64_t parts, const std::function<Expr(int part)>& row,
                   const std::function<Expr(int part)>& weight) {
   Expr total;
   for (auto [left, right] : tile_products(parts)) {
-    Expr term = cast(DType::kF32, row(left)) * cast(DType::kF32, weight(right));
+    Expr term = cast(tile.sum, row(left)) * cast(tile.sum, weight(right));
     total = total ? total + term : term;
   }
   return total;
@@ -59,7 +59,7 @@ Expr with_row_slack(const Expr& rows) {
 }
 
 Expr weight_part(const TileGeometry& tile, const Expr& x, const Expr& part, int64_t parts) {
-  return chosen_part(tile, x, part, parts, Split::kNearest);
+  return chosen_part(tile.element, x, part, parts, Split::kNearest);
 }
 
 void store_weight_parts(const TileGeometry& tile, float x, int64_t parts, uint16_t* to, int64_t step) {
@@ -84,8 +84,8 @@ Tensor tile_rows(const TileGeometry& tile, int64_t weight_parts, int64_t depth, 
     }
     k = i[1] * tile.block_depth + k;
     Expr x = element(i[2], row, k);
-    if (depth % tile.block_depth != 0) x = if_then_else(lt(k, Expr(depth)), x, const_of(DType::kF32, 0));
-    return chosen_part(tile, x, i[0], parts, split);
+    if (depth % tile.block_depth != 0) x = if_then_else(lt(k, Expr(depth)), x, const_of(tile.data(), 0));
+    return chosen_part(tile.row_element, x, i[0], parts, split);
   };
   return compute(
       {Expr(parts), Expr(ceil_div(depth, tile.block_depth)), phases, rows, Expr(tile.row_elements())}, body,
@@ -109,7 +109,7 @@ Tensor tile_product(const TileGeometry& tile, int64_t parts, const Tensor& a, co
       for (const Expr& index : weight_lanes(tile, block, n, k->var)) at.push_back(index);
       return w(at);
     };
-    return sum(sum_of_parts(parts, row, weight), {kc, kh, kw, k});
+    return sum(sum_of_parts(tile, parts, row, weight), {kc, kh, kw, k});
   };
   return compute({rows, w.shape()[0] * block}, body, "tile_product", Role::kTileProduct);
 }
@@ -126,7 +126,7 @@ Tensor tile_products_by_phase(const TileGeometry& tile, int64_t parts, const Ten
       for (const Expr& index : weight_lanes(tile, block, n, k->var)) at.push_back(index);
       return w(at);
     };
-    return sum(sum_of_parts(parts, row, weight), {kc, k});
+    return sum(sum_of_parts(tile, parts, row, weight), {kc, k});
   };
   return compute({a.shape()[2], rows, w.shape()[0] * block}, body, "tile_product", Role::kTileProduct);
 }

@@ -14,7 +14,7 @@ Expr with_row_slack(const Expr& rows);
 
 /// Part `part` (an expression, below `parts`) of a weight: what is nearest to what the parts before leave.
 Expr weight_part(const TileGeometry& tile, const Expr& x, const Expr& part, int64_t parts);
-/// The same of a constant's element: `parts` of them, `step` apart.
+/// The same of a constant's element in f32: `parts` of them, `step` apart.
 void store_weight_parts(const TileGeometry& tile, float x, int64_t parts, uint16_t* to, int64_t step);
 
 /// Where element (column, depth) of a block of packed weights lies: (column_tiles, block / s, 32) elements.
@@ -24,8 +24,8 @@ inline int64_t packed_weight_offset(const TileGeometry& tile, int64_t column, in
          depth % side;
 }
 
-/// "tile_rows" of `depth` elements each, for weights of `weight_parts` parts; `element` is f32 and asked for
-/// k < depth only.
+/// "tile_rows" of `depth` elements each, for weights of `weight_parts` parts; `element` is of the type of
+/// TileGeometry::data() and asked for k < depth only.
 Tensor tile_rows(const TileGeometry& tile, int64_t weight_parts, int64_t depth, const Expr& phases,
                  const Expr& rows,
                  const std::function<Expr(const Expr& phase, const Expr& row, const Expr& k)>& element);

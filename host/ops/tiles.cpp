@@ -172,7 +172,7 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, con
       if (grid.overhangs[1]) inside = inside && ge(z, 0) && lt(z, shape[2]);
       value = data_at(n, y, z, k);
     }
-    return if_then_else(inside, value, const_of(DType::kF32, 0));
+    return if_then_else(inside, value, const_of(tile.data(), 0));
   };
   Tensor data = ops::tile_rows(tile, a.tile_parts, depth_constant, Expr(grid.phases[0] * grid.phases[1]),
                                simplify(rows + grid.max_distance()), element);
@@ -199,7 +199,7 @@ Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const
   auto element = [&](const Expr&, const Expr& row, const Expr& k) {
     std::vector<Expr> at = ops::unflatten(row, extents);
     at.push_back(k);
-    return if_then_else(lt(row, count), x(at), const_of(DType::kF32, 0));
+    return if_then_else(lt(row, count), x(at), const_of(tile.data(), 0));
   };
   Tensor data = ops::tile_rows(tile, a.tile_parts, depth, Expr(1), rows, element);
   auto none = [](const Expr&, const Expr&) { return Expr(0); };
@@ -232,11 +232,12 @@ std::vector<TensorType> infer_tile_weight(const Node& node, Function&) {
   const TensorType& w = ops::input_type(node, 0);
   const auto& a = node.attrs_as<TileWeightAttrs>();
   const bool known_rank = a.dense ? w.rank() == 2 : w.rank() == 3 || w.rank() == 4;
-  ops::require(known_rank && w.dtype == DType::kF32 && constant_shape(w.shape).has_value(),
-               "the weight {} must be a constant f32 of {} dimensions", w.str(), a.dense ? "2" : "3 or 4");
-  const int64_t most = most_column_tiles(a.unit);
-  ops::require(a.parts >= 1 && a.parts <= 3 && a.column_tiles >= 1 && a.column_tiles <= most,
-               "parts must be 1 to 3, column_tiles 1 to {}", most);
+  const DType wanted = geometry_of(a.unit).weight();
+  ops::require(known_rank && w.dtype == wanted && constant_shape(w.shape).has_value(),
+               "the weight {} must be a constant {} of {} dimensions", w.str(), name_of(wanted), a.dense ? "2" : "3 or 4");
+  const int64_t most_parts = is_float(wanted) ? 3 : 1, most = most_column_tiles(a.unit);
+  ops::require(a.parts >= 1 && a.parts <= most_parts && a.column_tiles >= 1 && a.column_tiles <= most,
+               "parts must be 1 to {}, column_tiles 1 to {}", most_parts, most);
   WeightView view = view_of(a, w);
   return {{geometry_of(a.unit).element, packed_shape({.unit = a.unit,
                                                       .parts = a.parts,
@@ -262,28 +263,31 @@ std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tens
     if (w.shape().size() == 3) at.erase(at.begin() + 2);
     Expr x = a.dense ? w({k, o}) : w(at);
     Expr inside = lt(o, view.extent[0]) && lt(k, view.depth(a));
-    return ops::weight_part(tile, if_then_else(inside, x, const_of(DType::kF32, 0)), i[4], a.parts);
+    return ops::weight_part(tile, if_then_else(inside, x, const_of(tile.weight(), 0)), i[4], a.parts);
   };
   return {compute(to_exprs(node.result()->type.shape), body, "tile_weight")};
 }
 
-/// Block `nb` of columns of a constant weight, written to `to`.
-void pack_columns(const TileWeightAttrs& a, const WeightView& view, const std::vector<int64_t>& shape,
-                  int64_t nb, const float* from, uint16_t* to) {
+/// Block `nb` of columns of a constant weight: `put` writes an element's parts from a place on, counted in elements of
+/// the packed block.
+template <typename Element, typename Put>
+void pack_columns(const TileWeightAttrs& a, const WeightView& view, const std::vector<int64_t>& shape, int64_t nb,
+                  const Element* from, const Put& put) {
   const TileGeometry& tile = geometry_of(a.unit);
   const int64_t block = tile.block_depth, columns = a.column_tiles * tile.column_pack;
   const int64_t part_size = columns * block, depth = view.depth(a);
+  int64_t to = 0;
   for (int64_t kc = 0; kc < shape[1]; ++kc) {
     for (int64_t kh = 0; kh < shape[2]; ++kh) {
       for (int64_t kw = 0; kw < shape[3]; ++kw, to += a.parts * part_size) {
         for (int64_t c = 0; c < std::min(columns, view.extent[0] - nb * columns); ++c) {
-          const float* row = from + (nb * columns + c) * view.stride[0] + kh * view.stride[2];
+          const Element* row = from + (nb * columns + c) * view.stride[0] + kh * view.stride[2];
           for (int64_t d = 0; d < std::min(block, depth - kc * block); ++d) {
             const int64_t k = kc * block + d;
             const int64_t channel = a.fold_width ? k % view.extent[1] : k;
             const int64_t column = a.fold_width ? k / view.extent[1] : kw;
-            const float element = row[channel * view.stride[1] + column * view.stride[3]];
-            ops::store_weight_parts(tile, element, a.parts, to + ops::packed_weight_offset(tile, c, d), part_size);
+            put(row[channel * view.stride[1] + column * view.stride[3]], to + ops::packed_weight_offset(tile, c, d),
+                part_size);
           }
         }
       }
@@ -291,12 +295,24 @@ void pack_columns(const TileWeightAttrs& a, const WeightView& view, const std::v
   }
 }
 
+/// The same, to `block`: integers as they are, f32 in their parts.
+void pack_block(const TileWeightAttrs& a, const WeightView& view, const std::vector<int64_t>& shape, int64_t nb,
+                const ConstantData& weight, std::byte* block) {
+  if (weight.type.dtype != DType::kF32) {
+    const auto put = [&](int8_t element, int64_t at, int64_t) { reinterpret_cast<int8_t*>(block)[at] = element; };
+    return pack_columns(a, view, shape, nb, weight.as<int8_t>(), put);
+  }
+  const auto put = [&](float element, int64_t at, int64_t step) {
+    ops::store_weight_parts(geometry_of(a.unit), element, a.parts, reinterpret_cast<uint16_t*>(block) + at, step);
+  };
+  pack_columns(a, view, shape, nb, weight.as<float>(), put);
+}
+
 /// compute_tile_weight for constants, without interpreting it.
 std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
   const auto& a = node.attrs_as<TileWeightAttrs>();
   const TensorType& type = node.result()->type;
   const WeightView view = view_of(a, node.inputs[0]->type);
-  const auto* from = node.inputs[0]->constant->as<float>();
   std::byte* bytes = nullptr;
   auto constant = allocate_constant(type, &bytes);
   std::vector<int64_t> shape;
@@ -307,7 +323,7 @@ std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
       std::byte* block = bytes + nb * block_bytes;
       // Columns and depths beyond the weight stay zero.
       std::memset(block, 0, static_cast<size_t>(block_bytes));
-      pack_columns(a, view, shape, nb, from, reinterpret_cast<uint16_t*>(block));
+      pack_block(a, view, shape, nb, *node.inputs[0]->constant, block);
     }
   });
   return {constant};

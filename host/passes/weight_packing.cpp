@@ -177,7 +177,7 @@ Value* WeightPacker::tiles(Value* weight, const ConvAttrs& attrs) {
 Value* WeightPacker::tiles(Value* weight, const DenseAttrs& attrs) {
   auto packing = tile_weight(attrs.tile_unit, attrs.tile_parts, attrs.units);
   packing->dense = true;
-  if (attrs.tile_parts < 3 && weight->is_constant())
+  if (attrs.tile_parts < 3 && weight->is_constant() && is_float(weight->type.dtype))
     weight = function_.add_constant(weight->name,
                                     balanced_weight(*weight->constant, attrs.tile_parts, OutputAxis::kLast));
   return add(nn::tile_weight, {weight}, packing);

@@ -1,5 +1,5 @@
-/// Tile units: instructions of CPUs that multiply tiles of bf16 or f16 and add to tiles of f32. What there is to
-/// know of one stands in its description, which the target's folder has (host/targets): how many rows and
+/// Tile units: instructions of CPUs that multiply tiles of few bits, as bf16, f16 or integers, and add to tiles of
+/// f32 or i32. What there is to know of one stands in its description, which the target's folder has (host/targets): how many rows and
 /// columns, how many registers, how operands lie in memory. Expressions, rules and lowering ask that, and no
 /// unit's name.
 #pragma once
@@ -15,12 +15,13 @@ namespace gantry {
 /// A unit by its place in tile_units(); TileUnit{} is the first of them.
 enum class TileUnit : uint8_t {};
 
-/// One instruction adds a (rows x depth) times b (depth x columns), both of the type `element`, to sums (rows x
-/// columns) in f32.
+/// One instruction adds a (rows x depth) times b (depth x columns) to sums (rows x columns).
 struct TileGeometry {
   TileUnit unit{};  ///< as tile_units() numbers it; a target's folder leaves it out
   std::string_view name;  ///< as printed programs and attributes have it
-  DType element = DType::kBF16;
+  DType element = DType::kBF16;   ///< of b, and of a
+  DType row_element = element;    ///< of a, where that is another one
+  DType sum = DType::kF32;
   int64_t rows, columns, depth;
   bool fewer_rows;  ///< tiles may be lower than `rows`: registers are given their shapes first
   /// f32 as two or three bf16 parts take less time than multiply-adds in f32, not only less than others'
@@ -39,7 +40,11 @@ struct TileGeometry {
   /// Elements of b that lie together: `side_by_side` of each of `column_pack` columns.
   constexpr int64_t column_elements() const { return side_by_side * column_pack; }
   /// What an instruction reads of b, in bytes.
-  constexpr int64_t operand_bytes() const { return 2 * columns * depth; }
+  int64_t operand_bytes() const { return byte_width(element) * columns * depth; }
+  /// Of the data of an op that is computed on the unit: as they are, if those are integers, else to be rounded.
+  DType data() const { return is_float(row_element) ? DType::kF32 : row_element; }
+  /// Of such an op's constant weight.
+  DType weight() const { return is_float(element) ? DType::kF32 : element; }
 };
 
 /// All units, target by target in the order of host/targets/common/targets.def.

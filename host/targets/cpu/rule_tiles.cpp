@@ -254,7 +254,7 @@ RowMakers row_makers(const TileBlocks& blocks, const Stage& rows, int64_t depth_
   if (blocks.own_rows) return RowMakers::kBlocks;
   const bool columns_divided = depth_parts == 1 && (blocks.weights_first || blocks.rows.count == 1);
   const auto elements = constant_volume(rows.axes());
-  const bool stay = elements && *elements * 2 <= machine.l2_bytes / 2;
+  const bool stay = elements && *elements * byte_width(rows.op->result_dtypes[0]) <= machine.l2_bytes / 2;
   return columns_divided && stay ? RowMakers::kEach : RowMakers::kAll;
 }
 
@@ -319,7 +319,8 @@ TileBlocks blocks_by_decision(TileProductWork& work, const OperationNode& produc
 bool schedule_tiles(Schedule& schedule, const Target& target) {
   const TileStages tiles = find_tiles(schedule);
   if (!tiles.product || !tiles.rows || !tiles.output) return false;
-  const TileGeometry& geometry = geometry_of(tile_unit(target, tiles.rows->op->result_dtypes[0]).value_or(TileUnit{}));
+  const DType element = tile_weights(*tiles.product->op)->result_dtypes[0];
+  const TileGeometry& geometry = geometry_of(tile_unit(target, element).value_or(TileUnit{}));
   Stage& owner = place_output(schedule, tiles);
   const RowAxes rows = row_axes(tiles, owner, geometry);
   const int64_t reach = product_reach(*tiles.product->op);

@@ -64,8 +64,6 @@ Tensor in_parts(const OperationNode& product, int64_t rows) {
 }  // namespace
 
 std::vector<Tensor> split_tile_depth(const std::vector<Tensor>& outputs, const Target& target) {
-  const std::optional<TileUnit> unit = tile_unit(target);
-  if (!unit || !geometry_of(*unit).fast_parts) return outputs;
   const OperationNode *operand = nullptr, *product = nullptr, *output = nullptr;
   for (const Operation& op : topological_order(outputs)) {
     if (op->role == Role::kTileRows) operand = op.get();
@@ -73,6 +71,8 @@ std::vector<Tensor> split_tile_depth(const std::vector<Tensor>& outputs, const T
     if (op->role == Role::kTileOutput) output = op.get();
   }
   if (!operand || !product || !output || product->axes.size() != 2) return outputs;
+  const std::optional<TileUnit> unit = tile_unit(target, tile_weights(*product)->result_dtypes[0]);
+  if (!unit || !geometry_of(*unit).fast_parts) return outputs;
   const int64_t given = given_knob(*product, "depth_parts");
   const auto rows = adjoining_rows(*output, *product);
   const bool divides = rows && blocks_of(*product) % kDepthParts == 0;

@@ -44,9 +44,9 @@ double tile_cycles(const TileWork& work, int64_t parts, const TileChoice& choice
                             .columns = work.columns,
                             .depth_blocks = work.depth_blocks * work.taps};
   const double weights = double(round_up(work.columns, tile.columns) * product.depth_blocks) *
-                         double(2 * tile.block_depth * parts);
+                         double(byte_width(tile.element) * tile.block_depth * parts);
   const double splits = double(work.split_rows * work.depth_blocks) * double(tile_row_parts(parts));
-  const double split_bytes = splits * double(2 * tile.block_depth);
+  const double split_bytes = splits * double(byte_width(tile.row_element) * tile.block_depth);
   const bool far = work.rows_first && split_bytes > double(choice.machine.l2_bytes);
   return product.dots() * costs.dot + product.tiles() * costs.tile + splits * costs.part +
          (far ? split_bytes * costs.far_byte : 0) + weights * costs.weight_byte +

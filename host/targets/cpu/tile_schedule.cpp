@@ -25,7 +25,7 @@ int64_t weight_chunk_bytes(const TileGeometry& geometry, const MachineModel& mac
 // Steps of instructions that are shorter than a block of the operand.
 constexpr int64_t kUnrolledSteps = 4;
 
-// Operands are bf16 as they are, not sums of parts.
+// Operands are as they are, not sums of parts.
 bool is_single_product(const OperationNode& product) {
   const auto* sum = product.body.as<ReduceNode>();
   const auto* term = sum ? sum->value.as<BinaryNode>() : nullptr;
@@ -65,15 +65,16 @@ const Operation& tile_weights(const OperationNode& product) {
 }
 
 int64_t tile_weight_bytes(const OperationNode& product) {
-  int64_t bytes = 2;
-  for (const Expr& extent : tile_weights(product)->result_shapes[0]) bytes *= constant_extent(extent).value();
+  const OperationNode& weights = *tile_weights(product);
+  int64_t bytes = byte_width(weights.result_dtypes[0]);
+  for (const Expr& extent : weights.result_shapes[0]) bytes *= constant_extent(extent).value();
   return bytes;
 }
 
 int64_t tile_row_bytes(const OperationNode& tile_rows, int64_t rows) {
   int64_t elements = rows;
   for (size_t i : {0, 1, 2, 4}) elements *= constant_extent(simplify(tile_rows.axes[i]->extent)).value();
-  return elements * 2;
+  return elements * byte_width(tile_rows.result_dtypes[0]);
 }
 
 void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t column_unit,
