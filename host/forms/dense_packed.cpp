@@ -145,7 +145,7 @@ Misfit misfit(const FormCase& given) {
 }
 
 DenseWork work_of(const FormCase& given) {
-  const auto [attrs, data] = dense_case(given.question);
+  const auto [attrs, data, weight] = dense_case(given.question);
   DenseWork work =
       cpu::dense_work(data, attrs.units, given.context.target.machine, given.decision.knob("half") != 0);
   work.fixed_bits = static_cast<int>(given.decision.knob(kBits));

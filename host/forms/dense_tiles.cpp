@@ -1,4 +1,6 @@
 // nn.dense on tile units (host/ops/tiles.h).
+#include <optional>
+
 #include "host/codegen/cpu_features.h"
 #include "host/forms/ask_rule.h"
 #include "host/forms/dense_case.h"
@@ -10,15 +12,42 @@
 namespace gantry::forms {
 namespace {
 
+KnobRange parts_range(const FormCase& given) {
+  return is_dense_of_integers(given.question) ? KnobRange{1, 1} : tile_parts_range(given);
+}
+
 constexpr Knob kKnobs[] = {
-    {"parts", 0, "bf16 parts of each weight", tile_parts_range},
+    {"parts", 0, "bf16 parts of each weight; of integers 1", parts_range},
     kBlockRows,
     kBlockColumns,
     kOwnRows,
     {"depth_parts", 0, "parts of the depth that are summed by themselves, then together", up_to<2>, true},
 };
 
+/// That multiplies what the node has, if the target and its precision have one.
+std::optional<TileUnit> unit_for(const FormQuestion& question, const FormContext& context) {
+  if (!is_dense_of_integers(question))
+    return cpu::tile_parts(context.target) > 0 ? tile_unit(context.target) : std::nullopt;
+  const DenseCase dense = dense_case(question);
+  const std::optional<TileUnit> unit = tile_unit(context.target, dense.weight);
+  return unit && geometry_of(*unit).data() == dense.data.dtype ? unit : std::nullopt;
+}
+
+/// Exact, and for as long as the unit is there the only ones: other forms would widen every element.
+std::vector<Bid> bids_of_integers(const FormQuestion& question, const FormContext& context) {
+  const DenseCase dense = dense_case(question);
+  const std::optional<TileUnit> unit = unit_for(question, context);
+  if (!unit || !dense.known()) return {};
+  return {
+      {.decision = {"tiles", {{"parts", 1}}},
+       .cycles = cpu::predicted_tile_cycles(dense.data, dense.attrs.units, *unit, 1, context.target.machine),
+       .error = error_of(tile_unit_product(*unit, 1), dense.depth()),
+       .on_tiles = true,
+       .claim = 1}};
+}
+
 std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
+  if (is_dense_of_integers(question)) return bids_of_integers(question, context);
   const DenseCase dense = dense_case(question);
   const int64_t asked = cpu::tile_parts(context.target);
   if (asked == 0 || !dense.known()) return {};
@@ -44,10 +73,18 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
   return bids;
 }
 
+Misfit misfit(const FormCase& given) {
+  if (!dense_case(given.question).known()) return "form tiles is for f32 of known depth";
+  if (!is_dense_of_integers(given.question)) return unfit_tile_unit(given.context);
+  return unit_for(given.question, given.context)
+             ? Misfit()
+             : "form tiles of integers is for targets that multiply these";
+}
+
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
   attrs->tile_parts = given.decision.knob("parts");
-  attrs->tile_unit = *tile_unit(given.context.target);
+  attrs->tile_unit = *unit_for(given.question, given.context);
   return {.attrs = attrs, .weights = {packer.tiles(given.question.weight, *attrs)}};
 }
 
@@ -57,11 +94,11 @@ extern const Form dense_tiles_form{
     .name = "tiles",
     .devices = Devices::kCpus,
     .knobs = kKnobs,
-    .possible = is_dense,
-    .misfit = [](const FormCase& given) -> Misfit {
-      if (!dense_case(given.question).known()) return "form tiles is for f32 of known depth";
-      return unfit_tile_unit(given.context);
-    },
+    .possible =
+        [](const FormQuestion& question, const FormContext& context) {
+          return is_dense(question, context) || is_dense_of_integers(question);
+        },
+    .misfit = misfit,
     .refused = ask_rule,
     .bids = bids,
     .apply = apply,

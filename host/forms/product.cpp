@@ -104,11 +104,18 @@ const ProductType& decided_product(const Decision& decision) {
   return product_types().front();
 }
 
+bool multiplies_as_they_are(DType data, DType weight) {
+  return std::ranges::any_of(product_types(), [&](const ProductType& type) {
+    return type.on_tiles && !is_float(type.data) && type.data == data && type.weight == weight;
+  });
+}
+
 const ProductType& tile_unit_product(TileUnit unit, int64_t parts) {
-  const DType element = geometry_of(unit).element;
+  const TileGeometry& tile = geometry_of(unit);
   const auto types = product_types();
   const auto found = std::ranges::find_if(types, [&](const ProductType& type) {
-    return type.on_tiles && type.weight == element && type.parts == parts;
+    return type.on_tiles && type.data == tile.row_element && type.weight == tile.element &&
+           type.parts == parts;
   });
   internal_check(found != types.end(), "no product of {} parts on {}", parts, name_of(unit));
   return *found;

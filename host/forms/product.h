@@ -44,6 +44,8 @@ std::span<const ProductType> product_types();
 const ProductType& product_type(std::string_view name);
 /// Of multiply-adds, as the knobs of a decision say; of the data as they are where they say none.
 const ProductType& decided_product(const Decision& decision);
+/// Whether a row has integers of these types, which tile units multiply as they are.
+bool multiplies_as_they_are(DType data, DType weight);
 /// On a tile unit, with weights in so many parts; an internal error if there is none.
 const ProductType& tile_unit_product(TileUnit unit, int64_t parts);
 /// Of GPUs' matrix products.

@@ -40,7 +40,8 @@ bool is_half(const Node& node) {
 }
 
 void add_tile_unit(Words& words, TileUnit unit, int64_t parts) {
-  words.push_back(fmt::format("{} of {} bf16 part{}", name_of(unit), parts, parts == 1 ? "" : "s"));
+  words.push_back(fmt::format("{} of {} {} part{}", name_of(unit), parts, name_of(geometry_of(unit).element),
+                              parts == 1 ? "" : "s"));
 }
 
 const Decision* decision_of(const Node& node) {
