@@ -17,7 +17,7 @@ bool has_plain_weight(const FormQuestion& question) {
 }  // namespace
 
 bool is_dense(const FormQuestion& question, const FormContext&) {
-  return has_plain_weight(question) && !is_dense_of_integers(question);
+  return has_plain_weight(question) && dense_case(question).data.dtype == dense_case(question).weight;
 }
 
 bool is_dense_of_integers(const FormQuestion& question) {

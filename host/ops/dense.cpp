@@ -132,7 +132,7 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
   const Tensor& w = in[1];
   if (a.tile_parts > 0) return {dense_tiles(node, a, in[0], w)};
   if (a.gemm) return {ops::narrow(dense_gemm(node, in[0], w), in[0].dtype())};
-  const Tensor x = a.fixed_bits > 0 ? in[0] : ops::half_operand(in[0], w.dtype());
+  const Tensor x = is_float(w.dtype()) ? ops::half_operand(in[0], w.dtype()) : in[0];
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   const DType result = node.result()->type.dtype;
   auto k = reduce_axis(0, x.shape().back(), "k");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -41,7 +42,7 @@ Result run(std::string_view op, const std::shared_ptr<Attrs>& attrs, const std::
   std::vector<Tensor> tensors;
   std::map<const OperationNode*, ConstantPtr> data;
   for (const auto& input : inputs) {
-    tensors.push_back(placeholder(to_exprs(input->type.shape), DType::kF32, "x"));
+    tensors.push_back(placeholder(to_exprs(input->type.shape), input->type.dtype, "x"));
     data[tensors.back().op().get()] = input;
   }
   const std::vector<Tensor> outputs = op_def(*node).compute(*node, tensors);
@@ -243,6 +244,23 @@ TEST(GemmForm, DenseRunsOverAllRows) {
   EXPECT_LT(error_of(run("nn.dense", attrs, {vector, w}).values,
                      product(vector, w, 1, 0, 0, 1, 5, 7, false, false)),
             1e-6);
+}
+
+// 255 * -384, 255 * 255, and rows of 1, 2, 3: sums that no byte and no product of bytes in 16 bits holds.
+TEST(PlainForm, DenseOfBytesHasSumsOfIntegers) {
+  const uint8_t x[] = {255, 255, 255, 1, 2, 3};
+  const int8_t w[] = {-128, 127, -128, 127, -128, 1};
+  auto attrs = std::make_shared<DenseAttrs>();
+  attrs->units = 2;
+  const Result y = run("nn.dense", attrs,
+                       {make_constant({DType::kU8, {2, 3}}, x), make_constant({DType::kI8, {3, 2}}, w)});
+  std::vector<int32_t> sums;
+  for (const float bits : y.values) sums.push_back(std::bit_cast<int32_t>(bits));
+  EXPECT_EQ(sums, (std::vector<int32_t>{-97920, 65025, -768, 384}));
+  attrs->weight_block = 2;
+  EXPECT_THROW(run("nn.dense", attrs,
+                   {make_constant({DType::kU8, {2, 3}}, x), make_constant({DType::kI8, {1, 3, 2}}, w)}),
+               Error);
 }
 
 TEST(GemmForm, MatmulBroadcastsAndTransposesItsOperands) {
