@@ -9,7 +9,7 @@
 namespace gantry {
 namespace {
 
-constexpr int64_t kLine = 32;  // elements
+constexpr int64_t kLineBytes = 64;
 
 /// The operands b of one step, which lie one behind the other.
 struct StepWeights {
@@ -102,12 +102,13 @@ std::vector<Stmt> NestBuilder::fetch_weights(const StageState& state, const Tile
   // Read once, weights are wanted in the first-level cache: those of the next step. A chunk has time to
   // arrive in the second level while this one is read again and again: each step asks for its share.
   const bool again = loops.repeats > 1;
-  const int64_t lines = ceil_div(weights.elements / kLine, loops.repeats);
-  const Expr begin = again ? next_chunk(state, loops, weights) + loops.position * Expr(lines * kLine)
+  const int64_t in_line = kLineBytes / byte_width(plan.tile.element);
+  const int64_t lines = ceil_div(weights.elements / in_line, loops.repeats);
+  const Expr begin = again ? next_chunk(state, loops, weights) + loops.position * Expr(lines * in_line)
                            : weights.first->index + Expr(weights.elements);
   std::vector<Stmt> hints;
   for (int64_t line = 0; line < lines; ++line)
-    hints.push_back(prefetch(weights.first->buffer, simplifier_.simplify(begin + Expr(line * kLine)),
+    hints.push_back(prefetch(weights.first->buffer, simplifier_.simplify(begin + Expr(line * in_line)),
                              again ? Fetch::kSecondLevel : Fetch::kFirstLevel));
   return hints;
 }
