@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kSmall = 4096;  // elements; larger constants are left to the passes
 
 bool is_small(const TensorType& type) {
-  Dim count = element_count(type.shape);
-  return count.is_constant() && count.value() <= kSmall;
+  // A symbol beside a 0 leaves the count known.
+  return constant_shape(type.shape) && element_count(type.shape).value() <= kSmall;
 }
 
 }  // namespace

@@ -92,5 +92,23 @@ TEST(SymbolicReverse, EachSequenceIsTurnedAroundWithinItsLength) {
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(T, B), f32]"));
 }
 
+// As exporters pad by a difference that is nothing. Nothing is computed of it when it is read: N is unknown.
+TEST(SymbolicConstantOfShape, HasNoElementsWhereAnotherDimensionIsZero) {
+  const Graph graph = imported_graph(
+      open_input("x", "N 3 1") + node("Shape", "x", "n", integer("end", 1)) +
+          node("Constant", "", "rest", attribute("value_ints", "type: INTS ints: 0 ints: 1")) +
+          node("Concat", "n rest", "shape", integer("axis", 0)) + node("ConstantOfShape", "shape", "none") +
+          node("Constant", "", "two", attribute("value_float", "type: FLOAT f: 2")) +
+          node("Mul", "none two", "still") + node("Concat", "x still", "y", integer("axis", 1)),
+      "still y");
+  EXPECT_THAT(output_types(graph),
+              ::testing::ElementsAre("Tensor[(N, 0, 1), f32]", "Tensor[(N, 3, 1), f32]"));
+  const Given x = random({2, 3, 1}, 1);
+  const std::vector<ConstantPtr> given = testing::interpret_function(graph.main, {x.constant()});
+  EXPECT_EQ(given[0]->size, 0U);
+  const auto* y = given[1]->as<float>();
+  EXPECT_THAT(std::vector<double>(y, y + 6), ::testing::ElementsAreArray(x.values));
+}
+
 }  // namespace
 }  // namespace gantry
