@@ -6,6 +6,13 @@
 
 namespace gantry {
 
+/// Matrix products with constant weights are dense nodes, as the importer makes those whose weights are
+/// constant in the model: others are dequantised, unpacked or turned first, and constant once fold_constant
+/// has been there.
+///   matmul(%x, @w (K, N))   =>   nn.dense(%x, @w)
+///   matmul(%x, @w (N, K), transpose_b=true)   =>   nn.dense(%x, transpose(@w))
+void make_weight_products_dense(Graph& graph, PassContext& context);
+
 /// Convolutions whose windows cover their whole images become dense nodes between views:
 ///   nn.conv(%x (N, I, 7, 7), @w (O, I, 7, 7))
 ///     =>   reshape(nn.dense(reshape(%x, (N, I*49)), @w'), (N, O, 1, 1))

@@ -169,6 +169,36 @@ TEST(CanonicalizeOps, AConvolutionOfAnImageOfOneElementIsAMatrixProduct) {
   EXPECT_THAT(canonical(wide), IsGraph(wide));
 }
 
+TEST(CanonicalizeOps, ProductsWithWeightsThatFoldingMadeConstantAreDense) {
+  const std::string head = "fn @main(%x: Tensor[(N, 2, 3), f32]) -> Tensor[(N, 2, 2), f32] {\n";
+  const auto made = [&](const std::string& text, bool small) {
+    return after(text, [small](Graph& graph) {
+      PassContext context;
+      context.small = small;
+      for (const char* name : {"fold_constant", "make_weight_products_dense", "fold_constant", "dead_code"})
+        find_pass(name)->run(graph, context);
+    });
+  };
+  const std::string dense =
+      head + "  %1 = nn.dense(%x, const(f32, [3, 2], [1, 4, 2, 5, 3, 6]), units=2)\n  return %1\n}";
+  const std::string bytes = "  %0 = cast(const(u8, [3, 2], [1, 4, 2, 5, 3, 6]), to=f32)\n";
+  EXPECT_THAT(made(head + bytes + "  %1 = matmul(%x, %0)\n  return %1\n}", false), IsGraph(dense));
+  const std::string turned = head +
+                             "  %1 = matmul(%x, const(f32, [2, 3], [1, 2, 3, 4, 5, 6]), transpose_b=true)\n"
+                             "  return %1\n}";
+  EXPECT_THAT(made(turned, false), IsGraph(dense));
+  EXPECT_THAT(made(turned, true), IsGraph(turned));
+  // Data on both sides, matrices of a batch, and integers stay as they are.
+  for (const std::string& other :
+       {std::string(
+            "fn @main(%x: Tensor[(N, 2, 3), f32], %y: Tensor[(3, 2), f32]) -> Tensor[(N, 2, 2), f32] {\n"
+            "  %1 = matmul(%x, %y)\n  return %1\n}"),
+        head + "  %1 = matmul(%x, @w: Tensor[(1, 3, 2), f32])\n  return %1\n}",
+        std::string("fn @main(%x: Tensor[(N, 2, 3), i32]) -> Tensor[(N, 2, 2), i32] {\n"
+                    "  %1 = matmul(%x, @w: Tensor[(3, 2), i32])\n  return %1\n}")})
+    EXPECT_THAT(made(other, false), IsGraph(other));
+}
+
 TEST(CanonicalizeOps, AViewThatOthersReadStaysBeforeItsElementwiseUsers) {
   const std::string text = R"(fn @main(%x: Tensor[(4, 4), f32]) -> (Tensor[(16), f32], Tensor[(16), f32]) {
   %0 = exp(%x)
