@@ -159,6 +159,24 @@ class Widener {
     }
   }
 
+  /// A divisor that is alike in all lanes, of which none may be on: then it may be an extent of a tensor
+  /// without elements, and division by 0 would trap.
+  static Expr positive_divisor(const Expr& b) {
+    if (const auto* broadcast = b.as<BroadcastNode>())
+      return std::make_shared<BroadcastNode>(positive_divisor(broadcast->value), broadcast->type.lanes);
+    if (b.as<IntImmNode>()) return b;
+    const Expr one = int_imm(b.type().dtype, 1);
+    // Sizes are not negative, and this is known of a maximum.
+    return b.type().dtype == DType::kI64 && !reads_data(b)
+               ? max(b, one)
+               : select(eq(b, int_imm(b.type().dtype, 0)), one, b);
+  }
+  static bool reads_data(const Expr& e) {
+    bool reads = false;
+    walk(e, [&](const Expr& inner) { reads |= inner->kind == ExprKind::kLoad; });
+    return reads;
+  }
+
   Expr widen_binary(const BinaryNode* node) {
     Expr a = widen(node->a), b = widen(node->b);
     bool divides = node->op == BinaryOp::kDiv || node->op == BinaryOp::kFloorDiv ||
@@ -167,6 +185,8 @@ class Widener {
     if (masked && divides && varies && !is_float(b.type().dtype)) {
       // Lanes that are off hold zeros; integer division by them would trap.
       b = select(mask_, b, vector_of(int_imm(b.type().dtype, 1)));
+    } else if (masked && divides && !first_lane_active_ && !is_float(b.type().dtype)) {
+      b = positive_divisor(b);
     }
     return binary(node->op, a, b);
   }

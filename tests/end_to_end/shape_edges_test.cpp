@@ -120,6 +120,51 @@ TEST(ShapeEdges, TensorsWithoutElementsOnTheEmulatedGpu) {
     expect_empty_cases(is_known, {.target = testing::gpu_test_target("+checks")});
 }
 
+/// y: the columns of x, f32 (N, M), one behind the other, then ones; and the same between zeros. Places in
+/// what is not there are divided by its extents.
+TEST(ShapeEdges, PartsThatAreEmpty) {
+  constexpr size_t kOnes = 40;
+  onnx::ModelProto proto;
+  ASSERT_TRUE(proto.ParseFromString(model(
+      "initializer { name: 'flat' dims: 1 data_type: 7 int64_data: -1 } "
+      "initializer { name: 'pads' dims: 2 data_type: 7 int64_data: [20, 20] } " +
+          ones("w", {static_cast<int64_t>(kOnes)}) + node("Transpose", "x", "turned", ints("perm", {1, 0})) +
+          node("Reshape", "turned flat", "columns") + node("Concat", "columns w", "y", flag("axis", 0)) +
+          node("Pad", "columns pads", "z"),
+      "y z")));
+  proto.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->add_dim()
+      ->set_dim_param("M");
+  const Graph graph = import_onnx_bytes(proto.SerializeAsString(), "");
+  std::vector<testing::CompileSettings> ways{
+      {.opt_level = 0}, {.opt_level = 3}, {.target = testing::gpu_test_target("+checks")}};
+  for (const char* target : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    if (testing::runs_here(target)) ways.push_back({.target = target});
+  }
+  for (const testing::CompileSettings& way : ways) {
+    SCOPED_TRACE(way.target);
+    testing::LocalModel program(testing::compile_to_bytes(graph, way), way.threads,
+                                testing::device_for(way.target));
+    for (const auto& [rows, columns] : {std::pair<size_t, size_t>{2, 3}, {0, 5}, {5, 0}, {0, 0}, {7, 9}}) {
+      Floats x(rows * columns), listed;
+      for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) + 2;
+      for (size_t i = 0; i < x.size(); ++i) listed.push_back(x[i % rows * columns + i / rows]);
+      Floats y = listed, z(20, 0);
+      y.insert(y.end(), kOnes, 1);
+      z.insert(z.end(), listed.begin(), listed.end());
+      z.insert(z.end(), 20, 0);
+      const auto results =
+          program.run({tensor(x, {static_cast<int64_t>(rows), static_cast<int64_t>(columns)})});
+      EXPECT_EQ(floats(results.at(0)), y) << rows << " x " << columns;
+      EXPECT_EQ(floats(results.at(1)), z) << rows << " x " << columns;
+    }
+  }
+}
+
 /// 16 axes of 2: the bits of an element's place are its position.
 void expect_results_of_16_axes(const Runner& run) {
   constexpr int kRank = 16, kCount = 1 << kRank;
