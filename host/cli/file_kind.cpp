@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "device_runtime/src/module_format.h"
+#include "host/support/mapped_file.h"
+#include "host/support/message_walker.h"
 
 namespace gantry::cli {
 namespace {
@@ -99,90 +101,16 @@ FileKind kind_of_json(std::ifstream& file) {
   return finder.found();
 }
 
-/// Whether it is a perfetto.protos.Trace: packets, field 1, up to the end; their contents are skipped.
-bool is_perfetto_trace(std::ifstream& file, uint64_t size) {
-  constexpr int kPacket = 1 << 3 | 2;
-  uint64_t at = 0;
-  while (at < size) {
-    if (file.get() != kPacket) return false;
-    ++at;
-    uint64_t length = 0;
-    for (int shift = 0, byte = 128; byte >= 128; shift += 7, ++at) {
-      byte = file.get();
-      if (byte == std::char_traits<char>::eof() || shift > 56) return false;
-      length |= static_cast<uint64_t>(byte & 127) << shift;
-    }
-    if (length > size - at) return false;
-    at += length;
-    file.seekg(static_cast<std::streamoff>(at));
+/// Whether it is a perfetto.protos.Trace: packets, field 1, up to the end.
+bool is_perfetto_trace(const InputFile& file) {
+  constexpr uint64_t kPacket = 1;
+  FileWindow window(file);
+  MessageWalker walker(window, 0, file.size());
+  while (const auto field = walker.next()) {
+    if (field->number != kPacket || field->wire_type != MessageWalker::kLengthDelimited) return false;
   }
-  return true;
+  return walker.whole();
 }
-
-/// Walks over the fields of a message of Protocol Buffers in a file; their contents are skipped, so that a large one
-/// takes no longer than a small one.
-class MessageWalker {
- public:
-  MessageWalker(std::ifstream& file, uint64_t size) : file_(file), size_(size) {}
-
-  struct Field {
-    uint64_t number = 0, wire_type = 0;
-    uint64_t value = 0;    ///< of a varint; else the bytes that it has
-    uint64_t content = 0;  ///< where in the file these begin
-  };
-  /// Wire types, of the encoding.
-  static constexpr uint64_t kVarint = 0, kEightBytes = 1, kLengthDelimited = 2, kFourBytes = 5;
-
-  /// The next field; nothing at the end, or where there is none.
-  std::optional<Field> next() {
-    if (at_ >= size_) return std::nullopt;
-    const std::optional<uint64_t> tag = varint();
-    if (!tag) return fail();
-    Field field{*tag >> 3, *tag & 7};
-    const bool fixed = field.wire_type == kEightBytes || field.wire_type == kFourBytes;
-    if (!fixed && field.wire_type != kVarint && field.wire_type != kLengthDelimited) return fail();
-    const std::optional<uint64_t> value = fixed ? field.wire_type == kEightBytes ? 8 : 4 : varint();
-    if (!value) return fail();
-    field.value = *value;
-    field.content = at_;
-    if (field.wire_type == kVarint) return field;
-    if (*value > size_ - at_) return fail();
-    at_ += *value;
-    file_.seekg(static_cast<std::streamoff>(at_));
-    return field;
-  }
-  /// Whether the file was such a message up to its end.
-  bool whole() const { return at_ == size_ && !failed_; }
-
-  std::string bytes(const Field& field) {
-    std::string bytes(field.value, '\0');
-    file_.seekg(static_cast<std::streamoff>(field.content));
-    file_.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file_.seekg(static_cast<std::streamoff>(at_));
-    return bytes;
-  }
-
- private:
-  std::nullopt_t fail() {
-    failed_ = true;
-    return std::nullopt;
-  }
-  std::optional<uint64_t> varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const int byte = file_.get();
-      if (byte == std::char_traits<char>::eof()) return std::nullopt;
-      ++at_;
-      value |= static_cast<uint64_t>(byte & 127) << shift;
-      if (byte < 128) return value;
-    }
-    return std::nullopt;
-  }
-
-  std::ifstream& file_;
-  uint64_t size_, at_ = 0;
-  bool failed_ = false;
-};
 
 /// Of onnx.ModelProto: known fields with their wire types, a graph among them.
 bool is_model_field(const MessageWalker::Field& field) {
@@ -207,24 +135,29 @@ bool is_model_field(const MessageWalker::Field& field) {
 }
 
 /// kZooModel, kOtherModel or kOther.
-FileKind kind_of_model(std::ifstream& file, uint64_t size) {
+FileKind kind_of_model(const InputFile& file) {
   constexpr uint64_t kProducerName = 2, kGraph = 7;
-  MessageWalker walker(file, size);
+  FileWindow window(file);
+  MessageWalker walker(window, 0, file.size());
   bool has_graph = false, from_zoo = false;
   while (const auto field = walker.next()) {
     if (!is_model_field(*field)) return FileKind::kOther;
     has_graph = has_graph || field->number == kGraph;
-    if (field->number == kProducerName && field->value == kZooProducer.size())
-      from_zoo = walker.bytes(*field) == kZooProducer;
+    if (field->number == kProducerName && field->value == kZooProducer.size()) {
+      std::string name(field->value, '\0');
+      file.read(name, field->content);
+      from_zoo = name == kZooProducer;
+    }
   }
   if (!walker.whole() || !has_graph) return FileKind::kOther;
   return from_zoo ? FileKind::kZooModel : FileKind::kOtherModel;
 }
 
 /// Whether it is an onnx.TensorProto with an element type.
-bool is_tensor_message(std::ifstream& file, uint64_t size) {
+bool is_tensor_message(const InputFile& file) {
   constexpr uint64_t kDims = 1, kDataType = 2, kDataLocation = 14, kLastField = 16;
-  MessageWalker walker(file, size);
+  FileWindow window(file);
+  MessageWalker walker(window, 0, file.size());
   bool has_type = false;
   while (const auto field = walker.next()) {
     const bool is_number = field->number == kDataType || field->number == kDataLocation;
@@ -257,18 +190,13 @@ FileKind kind_of_file(const std::filesystem::path& path) {
   if (start.starts_with(kGraphText)) return FileKind::kGraphText;
   if (is_safetensors(start, size)) return FileKind::kWeights;
   if (start.starts_with(kChromeTrace)) return FileKind::kTrace;
-  const auto rewind = [&] {
-    file.clear();
-    file.seekg(0);
-  };
-  rewind();
+  file.clear();
+  file.seekg(0);
   if (const FileKind kind = kind_of_json(file); kind != FileKind::kOther) return kind;
-  rewind();
-  if (is_perfetto_trace(file, size)) return FileKind::kTrace;
-  rewind();
-  if (const FileKind kind = kind_of_model(file, size); kind != FileKind::kOther) return kind;
-  rewind();
-  return is_tensor_message(file, size) ? FileKind::kTensorProto : FileKind::kOther;
+  const InputFile input(path);
+  if (is_perfetto_trace(input)) return FileKind::kTrace;
+  if (const FileKind kind = kind_of_model(input); kind != FileKind::kOther) return kind;
+  return is_tensor_message(input) ? FileKind::kTensorProto : FileKind::kOther;
 }
 
 std::string_view describe(FileKind kind) {

@@ -32,9 +32,20 @@ InputFile::~InputFile() {
 
 std::string InputFile::begin(size_t count) const {
   std::string bytes(count, '\0');
-  const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), 0);
-  bytes.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  bytes.resize(read(bytes, 0));
   return bytes;
+}
+
+size_t InputFile::read(std::span<char> bytes, uint64_t offset) const {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got =
+        ::pread(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace gantry {
@@ -20,6 +22,9 @@ class InputFile {
   size_t size() const { return size_; }
   /// The first `count` bytes, or fewer where there are not so many; the position stays.
   std::string begin(size_t count) const;
+  /// Fills `bytes` with what the file has from `offset` on; how many those are: fewer at its end, which may
+  /// be another than when it was opened, or where it cannot be read. The position stays.
+  size_t read(std::span<char> bytes, uint64_t offset) const;
 
  private:
   int descriptor_ = -1;
