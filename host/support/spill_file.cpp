@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,39 +17,58 @@
 namespace gantry {
 namespace {
 
-/// Of a mapping of a spill file, by which it is known again.
-struct Unmapper {
-  size_t size = 0;
-  void operator()(const std::byte* bytes) const { ::munmap(const_cast<std::byte*>(bytes), size); }
-};
-
 uint64_t whole_pages(uint64_t bytes) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   return (bytes + page - 1) / page * page;
 }
 
-}  // namespace
-
-SpillFile::~SpillFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+int open_without_name(const std::filesystem::path& folder) {
+  int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor >= 0) return descriptor;
+  // Not every file system has files without names.
+  std::string name = (folder / "gantry-spill-XXXXXX").string();
+  const cleanup::Section section;  // while it has one, no signal ends the process
+  descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor >= 0) ::unlink(name.c_str());
+  return descriptor;
 }
 
-bool SpillFile::open() {
-  if (descriptor_ >= 0 || failed_) return !failed_;
-  descriptor_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (descriptor_ < 0) {  // not every file system has files without names
-    std::string name = (folder_ / "gantry-spill-XXXXXX").string();
-    const cleanup::Section section;  // while it has one, no signal ends the process
-    descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
-    if (descriptor_ >= 0) ::unlink(name.c_str());
+/// Of a mapping of a spill file, by which it is known again.
+struct Unmapper {
+  std::shared_ptr<const void> file;
+  int descriptor = -1;
+  uint64_t offset = 0;
+  size_t size = 0;
+  void operator()(const std::byte* bytes) const {
+    ::munmap(const_cast<std::byte*>(bytes), size);
+    // Where the file system cannot give the room back, it is kept until the end.
+    ::fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                static_cast<off_t>(whole_pages(size)));
   }
-  failed_ = descriptor_ < 0;
+};
+
+}  // namespace
+
+struct SpillFile::Descriptor {
+  explicit Descriptor(int opened) : number(opened) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { ::close(number); }
+  const int number;
+};
+
+bool SpillFile::open() {
+  if (descriptor_ != nullptr || failed_) return !failed_;
+  const int opened = open_without_name(folder_);
+  failed_ = opened < 0;
+  if (!failed_) descriptor_ = std::make_shared<const Descriptor>(opened);
   return !failed_;
 }
 
 bool SpillFile::write(std::span<const std::byte> bytes, uint64_t offset) const {
   while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t written =
+        ::pwrite(descriptor_->number, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     bytes = bytes.subspan(static_cast<size_t>(written));
@@ -57,10 +78,11 @@ bool SpillFile::write(std::span<const std::byte> bytes, uint64_t offset) const {
 }
 
 std::shared_ptr<const std::byte> SpillFile::map(size_t size) {
-  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_, static_cast<off_t>(end_));
+  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_->number, static_cast<off_t>(end_));
   if (mapped == MAP_FAILED) return nullptr;
+  const uint64_t offset = end_;
   end_ += whole_pages(size);
-  return {static_cast<const std::byte*>(mapped), Unmapper{size}};
+  return {static_cast<const std::byte*>(mapped), Unmapper{descriptor_, descriptor_->number, offset, size}};
 }
 
 std::shared_ptr<const std::byte> SpillFile::keep(std::span<const std::byte> bytes) {

@@ -11,13 +11,13 @@
 namespace gantry {
 
 /// A file without a name, which is gone with its last user, however the process ends. Made when first used.
+/// Bytes that nobody holds any more take no room in it.
 class SpillFile {
  public:
   /// In that folder, which is written to soon anyway; on a disk, or nothing is won.
   explicit SpillFile(std::filesystem::path folder) : folder_(std::move(folder)) {}
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
-  ~SpillFile();
 
   /// Bytes that were written to the file, mapped for reading while somebody holds them: they are in memory
   /// from when they are read to release_pages(). Null where they cannot be written (no such folder, a full
@@ -29,12 +29,14 @@ class SpillFile {
       size_t size, size_t part, const std::function<void(size_t offset, std::span<std::byte> bytes)>& fill);
 
  private:
+  struct Descriptor;
+
   bool open();
   bool write(std::span<const std::byte> bytes, uint64_t offset) const;
   std::shared_ptr<const std::byte> map(size_t size);
 
   std::filesystem::path folder_;
-  int descriptor_ = -1;
+  std::shared_ptr<const Descriptor> descriptor_;
   bool failed_ = false;
   uint64_t end_ = 0;  ///< of what is kept; a multiple of the page size
 };

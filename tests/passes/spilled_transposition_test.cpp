@@ -128,6 +128,9 @@ TEST(SpillFile, KeepsBytesUntilTheLastHolderLetsGo) {
   EXPECT_TRUE(std::equal(one.begin(), one.end(), first.get()));
   EXPECT_TRUE(std::equal(two.begin(), two.end(), second.get()));
   EXPECT_TRUE(is_spilled(first));
+  release_pages(second);
+  first.reset();  // its room in the file is given back, and nothing beside it
+  EXPECT_TRUE(std::equal(two.begin(), two.end(), second.get()));
 }
 
 TEST(SpillFile, TakesNothingWhereItCannotBe) {
