@@ -2,6 +2,7 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -15,6 +16,8 @@ namespace {
 
 using Digest = std::array<uint8_t, 32>;
 constexpr std::array<std::byte, 4096> kZeros{};
+/// Of what lies on the disk, so much is in memory at a time.
+constexpr size_t kPart = size_t{8} << 20;
 
 /// SHA-256 of bytes given in parts.
 class Sha256Stream {
@@ -65,8 +68,11 @@ void for_each_part(const SegmentData& segment, Sink&& sink) {
     internal_check(piece.offset >= position && piece.offset + piece.bytes.size() <= segment.size,
                    "module file: pieces of a segment overlap or leave it");
     pad(piece.offset - position, sink);
-    sink(piece.bytes);
-    release_pages(piece.owner);
+    for (auto rest = piece.bytes; !rest.empty(); release_pages(piece.owner)) {
+      const auto part = rest.first(std::min(rest.size(), kPart));
+      sink(part);
+      rest = rest.subspan(part.size());
+    }
     position = piece.offset + piece.bytes.size();
   }
   pad(segment.size - position, sink);

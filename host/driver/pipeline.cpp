@@ -10,6 +10,7 @@
 #include "host/driver/decision_file.h"
 #include "host/driver/form_check.h"
 #include "host/forms/choose.h"
+#include "host/graph/spilled_constant.h"
 #include "host/graph/text.h"
 #include "host/ops/control.h"
 #include "host/ops/op.h"
@@ -92,8 +93,8 @@ PassContext make_pass_context(const Target& target, const CompileOptions& option
   context.spill = options.spill.get();
   context.combine_parallel = options.decisions && options.decisions->combines_products(target.name);
   if (!context.for_gpu) context.attention = make_attention_policy(target);
-  context.forms = [target, small = context.small](const Function& network) {
-    return forms::make_forms(target, small, &network);
+  context.forms = [target, small = context.small, spill = context.spill](const Function& network) {
+    return forms::make_forms(target, small, &network, spill_if_large(network, spill));
   };
   return context;
 }

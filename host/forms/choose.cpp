@@ -274,8 +274,9 @@ std::unique_ptr<FormSet> make_forms(FormContext context) {
   return std::make_unique<TargetForms>(std::move(context));
 }
 
-std::unique_ptr<FormSet> make_forms(const Target& target, bool small_weights, const Function* network) {
-  FormContext context{target, small_weights, {}};
+std::unique_ptr<FormSet> make_forms(const Target& target, bool small_weights, const Function* network,
+                                    SpillFile* spill) {
+  FormContext context{target, small_weights, {}, spill};
   if (network != nullptr) context.exact_kinds = kinds_for_exact_weights(*network, {.target = target});
   return make_forms(std::move(context));
 }

@@ -27,8 +27,10 @@ const Bid* best_of(std::span<const Bid> bids);
 /// the bids.
 std::vector<FormOption> options_of(std::span<const Bid> bids, std::span<const NodeOrders> orders);
 
-/// Forms for a target; `network`: of what the nodes are that will be asked about, null for layers by themselves.
-std::unique_ptr<FormSet> make_forms(const Target& target, bool small_weights = false, const Function* network = nullptr);
+/// Forms for a target; `network`: of what the nodes are that will be asked about, null for layers by
+/// themselves. `spill` as in FormContext.
+std::unique_ptr<FormSet> make_forms(const Target& target, bool small_weights = false,
+                                    const Function* network = nullptr, SpillFile* spill = nullptr);
 std::unique_ptr<FormSet> make_forms(FormContext context);
 
 }  // namespace gantry::forms

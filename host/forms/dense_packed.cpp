@@ -11,6 +11,7 @@
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/ops/fixed_point.h"
+#include "host/support/spill_file.h"
 #include "host/targets/cpu/dense_model.h"
 #include "host/targets/cpu/dense_work.h"
 #include "host/targets/cpu/tile_policy.h"
@@ -48,12 +49,16 @@ struct Integers {
 };
 
 /// None where they are not exact enough.
-const std::optional<FixedPointWeight>& integers_of(const FormQuestion& question, int64_t bits, int64_t block) {
+const std::optional<FixedPointWeight>& integers_of(const FormQuestion& question, const FormContext& context,
+                                                   int64_t bits, int64_t block) {
   const auto* known = std::any_cast<Integers>(&question.found);
   if (known == nullptr || known->bits != bits || known->block != block) {
     Integers found{bits, block, {}};
-    if (question.weight->type.dtype == DType::kF32)
-      found.weight = to_fixed_point(*question.weight->constant, bits, block);
+    if (question.weight->type.dtype == DType::kF32) {
+      const ConstantData& weight = *question.weight->constant;
+      found.weight = to_fixed_point(weight, bits, block, context.spill);
+      release_pages(weight.owner);  // most often nobody reads them again
+    }
     question.found = std::move(found);
   }
   return std::any_cast<Integers>(&question.found)->weight;
@@ -109,7 +114,7 @@ std::vector<Bid> bids_of_integers(const FormQuestion& question, const FormContex
     // Cycles of arithmetic do not have the weights' way from memory, for which they are proposed.
     bid.claim = 2;
     bid.no = taken ? "fewer bits are exact enough" : unwanted(floats, fixed, context, tiles);
-    if (bid.no.empty() && !integers_of(question, type.value, block)) bid.no = kInexact;
+    if (bid.no.empty() && !integers_of(question, context, type.value, block)) bid.no = kInexact;
     taken = taken || bid.no.empty();
     bids.push_back(std::move(bid));
   }
@@ -140,7 +145,9 @@ Misfit misfit(const FormCase& given) {
   if (given.decision.knob("half") != 0) return "half is for weights that are floats, without bits";
   const int64_t block = given.decision.knob("block");
   const KnobRange range = block_range(given);
-  if (block >= range.least && block % range.step == 0 && !integers_of(given.question, bits, block)) return kInexact;
+  if (block >= range.least && block % range.step == 0 &&
+      !integers_of(given.question, given.context, bits, block))
+    return kInexact;
   return std::nullopt;
 }
 
@@ -171,7 +178,7 @@ FormedNode apply(const FormCase& given, WeightPacker& packer) {
     Value* packed = packer.dense(given.question.weight, *attrs);
     return {.attrs = attrs, .weights = {product_weight(given.decision, packed, packer)}};
   }
-  const auto& weight = integers_of(given.question, attrs->fixed_bits, attrs->weight_block);
+  const auto& weight = integers_of(given.question, given.context, attrs->fixed_bits, attrs->weight_block);
   const std::string& name = given.question.weight->name;
   return {.attrs = attrs, .weights = {packer.constant(name, weight->words), packer.constant(name, weight->ranges)}};
 }

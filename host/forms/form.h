@@ -14,6 +14,10 @@
 #include "host/codegen/target.h"
 #include "host/passes/form_set.h"
 
+namespace gantry {
+class SpillFile;  // host/support/spill_file.h
+}
+
 namespace gantry::forms {
 
 /// What decisions are made for.
@@ -24,6 +28,8 @@ struct FormContext {
   /// Kinds of products (host/forms/exact_weights.h) whose weights have three bf16 parts where two would do for them
   /// alone.
   std::set<std::string> exact_kinds = {};
+  /// Where large weights may lie that forms make; null: in memory.
+  SpillFile* spill = nullptr;
 };
 
 /// A decision for a node.

@@ -4,12 +4,17 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <span>
+#include <utility>
 
+#include "host/graph/spilled_constant.h"
 #include "host/support/divide.h"
 #include "host/support/error.h"
 #include "host/support/in_parallel.h"
+#include "host/support/spill_file.h"
 
 namespace gantry {
 namespace {
@@ -112,6 +117,77 @@ class PanelPacker {
   std::vector<double> scale_, errors_, squares_;  ///< the latter two: mean square sums of the panel
 };
 
+/// A weight (K, units) as panels of `block` columns.
+class WeightPanels {
+ public:
+  WeightPanels(const ConstantData& weight, const FixedPointFormat& format, int64_t block)
+      : weight_(weight.as<float>()),
+        format_(format),
+        block_(block),
+        depth_(weight.type.shape[0].value()),
+        units_(weight.type.shape[1].value()),
+        chunk_(std::max<int64_t>(fixed_point_chunk(depth_), 1)) {}
+
+  TensorType words_type() const { return {DType::kI32, {ceil_div(units_, block_), depth_, row_words()}}; }
+  TensorType ranges_type() const {
+    return {DType::kF32, {ceil_div(units_, block_), depth_ / chunk_, block_}};
+  }
+  /// Bytes of a panel's words.
+  size_t panel_bytes() const { return static_cast<size_t>(depth_ * row_words()) * sizeof(uint32_t); }
+
+  /// Whole panels from the `first` on; false where one is not exact enough. `ranges`: of all panels.
+  bool pack(int64_t first, std::span<std::byte> words, float* ranges) const {
+    std::atomic<bool> exact = true;
+    const auto count = panel_bytes() == 0 ? 0 : static_cast<int64_t>(words.size() / panel_bytes());
+    in_parallel(count, [&](int64_t begin, int64_t end) {
+      PanelPacker packer(format_, block_);
+      for (int64_t p = begin; p < end && exact; ++p) {
+        auto* to = reinterpret_cast<uint32_t*>(words.data()) + p * depth_ * row_words();
+        if (!pack_panel(packer, first + p, to, ranges)) exact = false;
+      }
+    });
+    return exact;
+  }
+
+ private:
+  int64_t row_words() const { return block_ / format_.group * format_.words; }
+
+  bool pack_panel(PanelPacker& packer, int64_t panel, uint32_t* words, float* ranges) const {
+    packer.begin(std::min(block_, units_ - panel * block_));
+    const int64_t chunks = depth_ / chunk_;
+    for (int64_t c = 0; c < chunks; ++c) {
+      packer.pack(weight_ + c * chunk_ * units_ + panel * block_, units_, chunk_,
+                  words + c * chunk_ * row_words(), ranges + (panel * chunks + c) * block_);
+    }
+    return packer.is_exact();
+  }
+
+  const float* weight_;
+  const FixedPointFormat& format_;
+  int64_t block_, depth_, units_, chunk_;
+};
+
+/// `pack` is asked for the words of panels, from the first one's number on.
+ConstantPtr packed_words(const WeightPanels& panels,
+                         const std::function<void(int64_t first, std::span<std::byte> words)>& pack,
+                         SpillFile* spill) {
+  constexpr size_t kPart = size_t{32} << 20;  // panels enough for many threads
+  const TensorType type = panels.words_type();
+  const auto size = static_cast<size_t>(type.byte_size().value());
+  if (spill != nullptr && size >= kLeastSpilled) {
+    const size_t panel = panels.panel_bytes();
+    auto kept = spill->keep(size, std::max<size_t>(1, kPart / panel) * panel,
+                            [&](size_t offset, std::span<std::byte> words) {
+                              pack(static_cast<int64_t>(offset / panel), words);
+                            });
+    if (kept != nullptr) return constant_over(type, std::move(kept));
+  }
+  std::byte* words = nullptr;
+  auto constant = allocate_constant(type, &words);
+  pack(0, {words, size});
+  return constant;
+}
+
 Expr masked(Expr word, uint32_t mask) {
   return binary(BinaryOp::kAnd, std::move(word), int_imm(DType::kI32, static_cast<int32_t>(mask)));
 }
@@ -168,29 +244,18 @@ int64_t fixed_point_chunk(int64_t depth) {
   return depth;
 }
 
-std::optional<FixedPointWeight> to_fixed_point(const ConstantData& weight, int64_t bits, int64_t block) {
+std::optional<FixedPointWeight> to_fixed_point(const ConstantData& weight, int64_t bits, int64_t block,
+                                               SpillFile* spill) {
   const FixedPointFormat format(bits);
   internal_check(block % format.group == 0, "blocks of {} columns share no whole words", block);
-  const int64_t depth = weight.type.shape[0].value(), units = weight.type.shape[1].value();
-  const int64_t panels = ceil_div(units, block), row_words = block / format.group * format.words;
-  const int64_t chunk = std::max<int64_t>(fixed_point_chunk(depth), 1), chunks = depth / chunk;
-  std::byte *words = nullptr, *ranges = nullptr;
-  FixedPointWeight packed{allocate_constant({DType::kI32, {panels, depth, row_words}}, &words),
-                          allocate_constant({DType::kF32, {panels, chunks, block}}, &ranges)};
-  std::atomic<bool> exact = true;
-  in_parallel(panels, [&](int64_t begin, int64_t end) {
-    PanelPacker packer(format, block);
-    for (int64_t p = begin; p < end && exact; ++p) {
-      packer.begin(std::min(block, units - p * block));
-      for (int64_t c = 0; c < chunks; ++c) {
-        const int64_t first = p * depth + c * chunk;
-        packer.pack(weight.as<float>() + c * chunk * units + p * block, units, chunk,
-                    reinterpret_cast<uint32_t*>(words) + first * row_words,
-                    reinterpret_cast<float*>(ranges) + (p * chunks + c) * block);
-      }
-      if (!packer.is_exact()) exact = false;
-    }
-  });
+  const WeightPanels panels(weight, format, block);
+  std::byte* ranges = nullptr;
+  FixedPointWeight packed{.ranges = allocate_constant(panels.ranges_type(), &ranges)};
+  bool exact = true;
+  const auto pack = [&](int64_t first, std::span<std::byte> words) {
+    exact = exact && panels.pack(first, words, reinterpret_cast<float*>(ranges));
+  };
+  packed.words = packed_words(panels, pack, spill);
   if (!exact) return std::nullopt;
   return packed;
 }

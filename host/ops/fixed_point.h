@@ -26,6 +26,8 @@
 
 namespace gantry {
 
+class SpillFile;  // host/support/spill_file.h
+
 /// How integers of `bits` bits (20 or 24) lie in words.
 struct FixedPointFormat {
   /// Part of an integer that has no word of its own: `count` bits.
@@ -59,8 +61,10 @@ struct FixedPointWeight {
 };
 
 /// f32 weights (K, units) in blocks of `block` columns, a multiple of the format's group. Nothing if integers
-/// would make a product less exact than max_fixed_point_error() allows, or a weight is not finite.
-std::optional<FixedPointWeight> to_fixed_point(const ConstantData& weight, int64_t bits, int64_t block);
+/// would make a product less exact than max_fixed_point_error() allows, or a weight is not finite. `spill`:
+/// where the words are put together part by part, unless they are few; null: they are made in memory.
+std::optional<FixedPointWeight> to_fixed_point(const ConstantData& weight, int64_t bits, int64_t block,
+                                               SpillFile* spill = nullptr);
 
 /// Bound of the relative error, in the mean square, that a column's weights may have as integers: that of its
 /// products with independent data, too. By uniformly distributed roundings of step range * 2^(1-b) it is

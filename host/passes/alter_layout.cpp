@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "host/graph/spilled_constant.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/movement.h"
@@ -32,7 +33,11 @@ bool is_one(const Dim& dim) {
 class LayoutRewriter {
  public:
   LayoutRewriter(Function& source, const FormSet& forms, PassContext& context)
-      : source_(source), chosen_(forms), context_(context), choices_(choose_forms(source, forms, context)),
+      : source_(source),
+        chosen_(forms),
+        context_(context),
+        spill_(spill_if_large(source, context.spill)),
+        choices_(choose_forms(source, forms, context)),
         target_(source.name) {}
 
   Function run() {
@@ -57,13 +62,14 @@ class LayoutRewriter {
   /// Of the nodes that it adds the reader at hand wants the results in that order.
   WeightPacker packer(const Origin& origin, LayoutWish wish = LayoutWish::kPackedWeight) {
     LayoutRecord* record = context_.layouts;
-    if (record == nullptr) return {target_, origin};
+    if (record == nullptr) return {target_, origin, {}, spill_};
     LayoutConversion conversion{wish, nullptr, {}};
     if (reader_ != nullptr) {
       conversion.reader = reader_->op;
       conversion.origin = reader_->origin;
     }
-    return {target_, origin, [record, conversion](const Node& made) { record->put(made, conversion); }};
+    return {target_, origin, [record, conversion](const Node& made) { record->put(made, conversion); },
+            spill_};
   }
 
   /// The node as it is to be, in the function that is made.
@@ -268,6 +274,7 @@ class LayoutRewriter {
   Function& source_;
   const FormSet& chosen_;
   PassContext& context_;
+  SpillFile* spill_;
   FormChoices choices_;
   const Node* reader_ = nullptr;  ///< the node that is rewritten; null: outputs are
   Function target_;

@@ -2,7 +2,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "host/graph/spilled_constant.h"
 #include "host/ops/op.h"
 #include "host/passes/passes.h"
 #include "host/passes/rewriter.h"
@@ -101,15 +103,12 @@ ConstantPtr fold_view(const Node& node) {
   return data;
 }
 
-// Beside its input, a larger one would decide on what compiling takes.
-constexpr size_t kLeastSpilled = size_t{64} << 20;
-
 // Values of the results; empty if the op cannot be evaluated here.
 std::vector<ConstantPtr> evaluate(const Node& node, SpillFile* spill) {
   if (op_def(node).is_view) return {fold_view(node)};
   if (spill != nullptr) {
-    if (ConstantPtr turned = spilled_transposition(node, *spill, kLeastSpilled)) return {std::move(turned)};
-    if (ConstantPtr padded = spilled_padding(node, *spill, kLeastSpilled)) return {std::move(padded)};
+    if (ConstantPtr turned = spilled_transposition(node, *spill, kLargeTogether)) return {std::move(turned)};
+    if (ConstantPtr padded = spilled_padding(node, *spill, kLargeTogether)) return {std::move(padded)};
   }
   if (op_def(node).fold) return op_def(node).fold(node);
   if (op_def(node).compute == nullptr || !node.bodies.empty()) return {};
@@ -141,9 +140,36 @@ void free_inputs(const Function& main, const Node& node, const std::set<const No
   }
 }
 
+/// Results that go to the disk when those in memory are large together. What folding used up before is never
+/// written.
+class Results {
+ public:
+  /// Null: they stay in memory.
+  explicit Results(SpillFile* file) : file_(file) {}
+
+  void add(Value* constant) {
+    if (file_ == nullptr || !may_spill(constant->constant)) return;
+    in_memory_.push_back(constant);
+    bytes_ += constant->constant->size;
+    if (bytes_ < kLargeTogether) return;
+    for (Value* each : in_memory_) {
+      if (may_spill(each->constant)) each->constant = spilled(std::move(each->constant), *file_);
+    }
+    in_memory_.clear();
+    bytes_ = 0;
+  }
+
+ private:
+  SpillFile* file_;
+  std::vector<Value*> in_memory_;
+  size_t bytes_ = 0;
+};
+
 /// `grows`: up to the limits above; else hardly.
 void fold(Function& main, bool grows, PassContext& context) {
+  main.drop_unused_constants();  // so that they are not in memory beside what is made here
   FreedConstants freed(main);
+  Results results(context.spill);
   const auto worth_folding = [&](const Node& node, int64_t after) {
     if (grows) return after <= bytes_of_inputs(node) * kMaxGrowth + kMaxAddedBytes;
     return op_def(node).is_view || grows_little(freed.bytes(node), after);
@@ -154,14 +180,15 @@ void fold(Function& main, bool grows, PassContext& context) {
     const auto after = bytes_of_results(*node);
     if (!after || !has_constant_inputs(*node) || !worth_folding(*node, *after) || has_symbolic_attrs(*node))
       continue;
-    const std::vector<ConstantPtr> values = evaluate(*node, context.spill);
+    std::vector<ConstantPtr> values = evaluate(*node, context.spill);
     if (values.size() != node->results.size() || !context.take_rewrite()) continue;
     for (size_t i = 0; i < values.size(); ++i) {
       internal_check(values[i]->type == node->results[i]->type, "{} folds to a {} instead of a {}",
                      node->op->name, values[i]->type.str(), node->results[i]->type.str());
-      Value* constant = main.add_constant(node->results[i]->name, values[i]);
+      Value* constant = main.add_constant(node->results[i]->name, std::move(values[i]));
       main.replace_uses(node->results[i], constant);
       freed.replace(*node, node->results[i], constant);
+      results.add(constant);
     }
     folded.insert(node);
     free_inputs(main, *node, folded);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/graph/spilled_constant.h"
 #include "host/ops/movement.h"
 
 namespace gantry {
@@ -72,13 +73,7 @@ using Fill = std::function<void(size_t offset, std::span<std::byte> part)>;
 /// not take it.
 ConstantPtr kept_rows(const Node& node, SpillFile& file, size_t size, size_t row, const Fill& fill) {
   auto kept = file.keep(size, std::max<size_t>(1, kPart / row) * row, fill);
-  if (kept == nullptr) return nullptr;
-  auto result = std::make_shared<ConstantData>();
-  result->type = node.result()->type;
-  result->bytes = kept.get();
-  result->size = size;
-  result->owner = std::move(kept);
-  return result;
+  return kept == nullptr ? nullptr : constant_over(node.result()->type, std::move(kept));
 }
 
 }  // namespace

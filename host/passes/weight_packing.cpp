@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/graph/spilled_constant.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
@@ -51,6 +52,11 @@ ConstantPtr merged_group_weight(const ConstantData& weight, int64_t groups, int6
                 to + (o * merged + group % merged) * inputs * window);
   }
   return result;
+}
+
+Value* WeightPacker::constant(const std::string& name, ConstantPtr constant) {
+  if (spill_ != nullptr && may_spill(constant)) constant = spilled(std::move(constant), *spill_);
+  return function_.add_constant(name, std::move(constant));
 }
 
 Value* WeightPacker::reshape(Value* value, Shape shape) {
@@ -170,7 +176,7 @@ Value* WeightPacker::tiles(Value* weight, const ConvAttrs& attrs) {
   auto packing = tile_weight(attrs.tile_unit, attrs.tile_parts, attrs.channels);
   packing->fold_width = attrs.tile_fold_width;
   if (attrs.tile_parts < 3 && weight->is_constant())
-    weight = function_.add_constant(weight->name, balanced_weight(*weight->constant, attrs.tile_parts));
+    weight = constant(weight->name, balanced_weight(*weight->constant, attrs.tile_parts));
   return add(nn::tile_weight, {weight}, packing);
 }
 
@@ -178,8 +184,7 @@ Value* WeightPacker::tiles(Value* weight, const DenseAttrs& attrs) {
   auto packing = tile_weight(attrs.tile_unit, attrs.tile_parts, attrs.units);
   packing->dense = true;
   if (attrs.tile_parts < 3 && weight->is_constant() && is_float(weight->type.dtype))
-    weight = function_.add_constant(weight->name,
-                                    balanced_weight(*weight->constant, attrs.tile_parts, OutputAxis::kLast));
+    weight = constant(weight->name, balanced_weight(*weight->constant, attrs.tile_parts, OutputAxis::kLast));
   return add(nn::tile_weight, {weight}, packing);
 }
 

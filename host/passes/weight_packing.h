@@ -15,6 +15,7 @@ namespace gantry {
 struct Attrs;
 struct ConvAttrs;
 struct DenseAttrs;
+class SpillFile;  // host/support/spill_file.h
 
 /// What a node is told of where it comes from.
 using Origin = std::vector<std::string>;
@@ -27,9 +28,11 @@ ConstantPtr merged_group_weight(const ConstantData& weight, int64_t groups, int6
 /// host/ops/conv.h and host/ops/dense.h, for the attributes of the node that will read the weight.
 class WeightPacker {
  public:
-  /// `made`: hears of every node that is added, but of views; may be empty.
-  WeightPacker(Function& function, const Origin& origin, std::function<void(const Node&)> made = {})
-      : function_(function), build_(function, origin), made_(std::move(made)) {}
+  /// `made`: hears of every node that is added, but of views; may be empty. `spill`: where the constants lie
+  /// that are added; null: in memory.
+  WeightPacker(Function& function, const Origin& origin, std::function<void(const Node&)> made = {},
+               SpillFile* spill = nullptr)
+      : function_(function), build_(function, origin), made_(std::move(made)), spill_(spill) {}
 
   /// The op's first result.
   template <typename AttrsType>
@@ -39,9 +42,7 @@ class WeightPacker {
     if (made_ && !op_def(*node).is_view) made_(*node);
     return node->result();
   }
-  Value* constant(const std::string& name, ConstantPtr constant) {
-    return function_.add_constant(name, std::move(constant));
-  }
+  Value* constant(const std::string& name, ConstantPtr constant);
   /// `value` itself where nothing changes.
   Value* reshape(Value* value, Shape shape);
   /// A reshape where only axes of extent 1 move.
@@ -72,6 +73,7 @@ class WeightPacker {
   Function& function_;
   Builder build_;
   std::function<void(const Node&)> made_;
+  SpillFile* spill_;
 };
 
 }  // namespace gantry

@@ -7,12 +7,14 @@
 
 #include <csignal>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "device_runtime/src/module_format.h"
 #include "host/support/error.h"
+#include "host/support/spill_file.h"
 
 namespace gantry {
 namespace {
@@ -87,6 +89,21 @@ TEST(ModuleFile, PlacesSegmentsAtPagesWithTheirDigests) {
   EXPECT_EQ(std::memcmp(weights.data() + 100, "weights", 7), 0);
   EXPECT_EQ(weights[99], std::byte{0});
   EXPECT_EQ(weights.size(), 5000u);
+}
+
+TEST(ModuleFile, HasAllOfPiecesThatWaitOnTheDisk) {
+  std::vector<std::byte> weights((size_t{17} << 20) + 5);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<std::byte>(i * 2654435761U >> 24);
+  SpillFile spill(fresh_folder("gantry-module-spill"));
+  const std::shared_ptr<const std::byte> kept = spill.keep(weights);
+  ASSERT_TRUE(kept);
+  ModuleFile module = small_module();
+  module.segments[1].pieces.push_back({4096, {kept.get(), weights.size()}, kept});
+  module.segments[1].size = 4096 + weights.size();
+  const std::vector<std::byte> file = serialize_module(module);
+  ASSERT_GE(file.size(), weights.size());
+  EXPECT_TRUE(
+      std::equal(weights.begin(), weights.end(), file.end() - static_cast<std::ptrdiff_t>(weights.size())));
 }
 
 TEST(ModuleFile, OnDiskIsTheSameAsInMemory) {

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "host/graph/spilled_constant.h"
+#include "host/passes/weight_packing.h"
+
 namespace gantry {
 namespace {
 
@@ -55,6 +58,21 @@ TEST(SpillConstants, StayInMemoryWhereTheDiskDoesNotTakeThem) {
   spill_constants(graph, file);
   EXPECT_FALSE(is_spilled(weight->constant->owner));
   EXPECT_TRUE(is_all(*weight->constant, 1));
+}
+
+TEST(SpillConstants, PackedWeightsOfLargeNetworksAreMadeThere) {
+  SpillFile file(::testing::TempDir());
+  Function small, large;
+  small.add_constant("w", filled(63, 1));
+  for (int i = 0; i < 2; ++i) large.add_constant("w", filled(32, i));
+  EXPECT_EQ(spill_if_large(small, &file), nullptr);
+  EXPECT_EQ(spill_if_large(large, &file), &file);
+  Function packed;
+  const Value* on_disk = WeightPacker(packed, {}, {}, &file).constant("w", filled(1, 3));
+  EXPECT_TRUE(is_spilled(on_disk->constant->owner));
+  EXPECT_TRUE(is_all(*on_disk->constant, 3));
+  const Value* in_memory = WeightPacker(packed, {}).constant("w", filled(1, 4));
+  EXPECT_FALSE(is_spilled(in_memory->constant->owner));
 }
 
 }  // namespace

@@ -1,3 +1,10 @@
+#include <algorithm>
+#include <utility>
+
+#include "host/ops/builder.h"
+#include "host/ops/elementwise.h"
+#include "host/ops/movement.h"
+#include "host/support/spill_file.h"
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
@@ -46,6 +53,43 @@ TEST(FoldConstant, ViewsShareTheBytesOfTheirInput) {
   ASSERT_TRUE(folded->is_constant());
   EXPECT_EQ(folded->constant->bytes, bytes);
   EXPECT_EQ(to_string(folded->type.shape), "(8, 8)");
+}
+
+/// `count` transpositions of matrices of 8 MiB, each number i of i's.
+Graph large_matrices(int count) {
+  Graph graph;
+  Value* sum = graph.main.add_parameter("x", {DType::kF32, {2048, 1024}});
+  for (int i = 1; i <= count; ++i) {
+    const std::vector<float> elements(size_t{2} << 20, static_cast<float>(i));
+    Value* matrix = graph.main.add_constant("w", make_constant({DType::kF32, {1024, 2048}}, elements.data()));
+    TransposeAttrs turn;
+    turn.axes = {1, 0};
+    const Builder build(graph.main);
+    sum = build(op::add, {sum, build(op::transpose, {matrix}, turn)});
+  }
+  graph.main.outputs = {sum};
+  graph.main.output_names = {"y"};
+  return graph;
+}
+
+TEST(FoldConstant, ResultsThatAreLargeTogetherGoToTheDisk) {
+  for (const auto& [count, on_disk] : {std::pair{2, 0}, std::pair{9, 8}}) {
+    Graph graph = large_matrices(count);
+    SpillFile file(::testing::TempDir());
+    PassContext context;
+    context.spill = &file;
+    fold_constant(graph, context);
+    verify(graph, table(), "fold_constant");
+    const std::vector<Value*> constants = graph.main.constants();
+    ASSERT_EQ(constants.size(), static_cast<size_t>(count));
+    EXPECT_EQ(std::ranges::count_if(constants,
+                                    [](const Value* value) { return is_spilled(value->constant->owner); }),
+              on_disk);
+    for (size_t i = 0; i < constants.size(); ++i) {
+      const float* elements = constants[i]->constant->as<float>();
+      EXPECT_EQ(std::count(elements, elements + (2 << 20), static_cast<float>(i + 1)), 2 << 20);
+    }
+  }
 }
 
 void fold_small(Graph& graph) {

@@ -15,6 +15,7 @@
 #include "host/loops/lower.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
+#include "host/support/spill_file.h"
 #include "host/targets/common/schedule_rules.h"
 #include "host/targets/cpu/dense_model.h"
 #include "host/tensor/interpret.h"
@@ -119,6 +120,22 @@ TEST(FixedPoint, EveryWeightIsWithinHalfAStep) {
             << layer.str() << ", weight " << k << ", " << o;
       }
     }
+  }
+}
+
+TEST(FixedPoint, WordsArePutTogetherOnTheDiskAsInMemory) {
+  // 128 panels of 0.6 MB, in several parts; the last has one column.
+  const Layer layer{.depth = 3200, .units = 127 * 64 + 1, .block = 64};
+  const ConstantPtr weight = constant({layer.depth, layer.units}, normal(layer.depth * layer.units, 3));
+  const auto expected = to_fixed_point(*weight, layer.bits, layer.block);
+  SpillFile file(::testing::TempDir());
+  const auto got = to_fixed_point(*weight, layer.bits, layer.block, &file);
+  ASSERT_TRUE(expected && got);
+  EXPECT_TRUE(is_spilled(got->words->owner));
+  for (const auto& [a, b] :
+       {std::pair(expected->words, got->words), std::pair(expected->ranges, got->ranges)}) {
+    EXPECT_EQ(a->type, b->type);
+    EXPECT_TRUE(std::equal(a->bytes, a->bytes + a->size, b->bytes, b->bytes + b->size));
   }
 }
 
