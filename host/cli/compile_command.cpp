@@ -111,14 +111,15 @@ int compile(const Options& options, const Invocation& invocation) {
   RecordsUse records(options.records, invocation);
   Progress progress(invocation.verbosity());
   progress.update("reading " + options.model, -1);
+  const std::shared_ptr<SpillFile> spill = spill_beside(path);
   Graph graph = import_model(options.model, shapes, sizes, invocation, optimize, {}, {},
-                             read_custom_ops(options.custom_ops, invocation));
+                             read_custom_ops(options.custom_ops, invocation), spill);
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;
   compile.cache = open_cache(!options.no_cache);
   compile.precision = precision;
   compile.optimize = optimize;
-  compile.spill = spill_beside(path);
+  compile.spill = spill;
   compile.specializations = parse_specializations(options.specializations);
   compile.decisions = read_decisions(options.decisions, invocation);
   compile.observer.spans = invocation.spans.get();

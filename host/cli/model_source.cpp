@@ -40,9 +40,11 @@ std::string_view text_of(const Contents& contents) {
 
 Graph read_onnx(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                 const Invocation& invocation, Optimize optimize, const OnNode& on_node,
-                const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops) {
+                const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops,
+                const std::shared_ptr<SpillFile>& spill) {
   ImportOptions options;
   options.custom_ops = custom_ops;
+  options.spill = spill;
   constexpr int64_t kSmallBudget = int64_t{64} << 10;
   if (optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
   options.on_node = on_node;
@@ -120,11 +122,13 @@ bool is_graph_text_file(const std::filesystem::path& path, const Contents& conte
 
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                    const Invocation& invocation, Optimize optimize, const OnNode& on_node,
-                   const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops) {
+                   const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops,
+                   const std::shared_ptr<SpillFile>& spill) {
   TimedSpan span(invocation.spans.get(), "compile", "import");
-  Graph graph = is_graph_text_file(path, contents)
-                    ? read_text(path, shapes, sizes, invocation, on_node, contents, custom_ops.get())
-                    : read_onnx(path, shapes, sizes, invocation, optimize, on_node, contents, custom_ops);
+  Graph graph =
+      is_graph_text_file(path, contents)
+          ? read_text(path, shapes, sizes, invocation, on_node, contents, custom_ops.get())
+          : read_onnx(path, shapes, sizes, invocation, optimize, on_node, contents, custom_ops, spill);
   span.say("model", path.string());
   span.say("nodes", static_cast<double>(graph.main.nodes().size()));
   return graph;

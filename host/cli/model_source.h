@@ -47,13 +47,15 @@ bool is_module(const std::filesystem::path& path, const Contents& contents);
 /// Whether it is graph text (.gir). User error if it cannot be read.
 bool is_graph_text_file(const std::filesystem::path& path, const Contents& contents = {});
 
-/// Reads a model (.onnx) or graph text (.gir); warnings go to stderr. `on_node` as in ImportOptions; of text it hears
-/// of the origins of nodes, with ops of the graph. `contents`: the model, which `path` then only stands for in
-/// messages; its external data are looked for in `path`'s folder. `custom_ops`: ops of the user's; null: none.
+/// Reads a model (.onnx) or graph text (.gir); warnings go to stderr. `on_node` as in ImportOptions; of text
+/// it hears of the origins of nodes, with ops of the graph. `contents`: the model, which `path` then only
+/// stands for in messages; its external data are looked for in `path`'s folder. `custom_ops`: ops of the
+/// user's; null: none. `spill` as in ImportOptions.
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                    const Invocation& invocation, Optimize optimize = Optimize::kSpeed,
                    const std::function<void(const std::string&, const std::string&)>& on_node = {},
-                   const Contents& contents = {}, const std::shared_ptr<const CustomOps>& custom_ops = {});
+                   const Contents& contents = {}, const std::shared_ptr<const CustomOps>& custom_ops = {},
+                   const std::shared_ptr<SpillFile>& spill = {});
 
 /// Of --custom-ops: ops that models may use (host/custom_ops/custom_ops.h); null for none. User errors: those of
 /// CustomOps::load.

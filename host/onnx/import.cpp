@@ -2,7 +2,7 @@
 #include "host/onnx/import.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/onnx_pb.h>
 #ifndef GANTRY_NO_ONNX_CHECKER
 #include <onnx/checker.h>
@@ -16,6 +16,7 @@
 #include "host/onnx/declared_dim.h"
 #include "host/onnx/function_bodies.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/lean_model.h"
 #include "host/onnx/size_advice.h"
 #include "host/ops/builder.h"
 #include "host/ops/elementwise.h"
@@ -38,43 +39,60 @@ std::string initializer_text(const std::string& name) {
   return fmt::format("initialiser '{}'", name);
 }
 
-/// `begin`: the first bytes of all `size`; `stream` gives all of them.
-ModelPtr parse_model(google::protobuf::io::ZeroCopyInputStream& stream, std::string_view begin, size_t size,
+[[noreturn]] void refuse(std::string_view begin, const std::string& name) {
+  if (begin.empty()) user_error("{} is not an ONNX file: it is empty", name);
+  if (!begins_like_a_model(begin)) user_error("{} is not an ONNX file", name);
+  user_error(
+      "{} is truncated or damaged: it begins like an ONNX model, but does not end like one; "
+      "copy or export it again",
+      name);
+}
+
+/// `begin`: the first bytes of all that `stream` gives, less than 2 GB.
+ModelPtr parse_model(google::protobuf::io::ZeroCopyInputStream& stream, std::string_view begin,
                      const std::string& name) {
-  if (size == 0) user_error("{} is not an ONNX file: it is empty", name);
-  if (size > static_cast<size_t>(INT_MAX)) {
-    user_error("{} is larger than 2 GB, which ONNX allows only with external data", name);
-  }
+  if (begin.empty()) refuse(begin, name);
   auto model = std::make_shared<onnx::ModelProto>();
   google::protobuf::io::CodedInputStream coded(&stream);
   coded.SetTotalBytesLimit(INT_MAX);
-  const bool parsed = model->ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
-  if (!parsed && begins_like_a_model(begin)) {
-    user_error(
-        "{} is truncated or damaged: it begins like an ONNX model, but does not end like one; "
-        "copy or export it again",
-        name);
-  }
-  if (!parsed || !model->has_graph()) user_error("{} is not an ONNX file", name);
+  if (!model->ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) refuse(begin, name);
+  if (!model->has_graph()) user_error("{} is not an ONNX file", name);
   return model;
 }
 
 ModelPtr parse_bytes(std::string_view bytes, const std::string& name) {
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), INT_MAX)));
-  return parse_model(stream, bytes, bytes.size(), name);
+  if (bytes.size() > static_cast<size_t>(INT_MAX))
+    user_error("{} is larger than 2 GB, which ONNX allows only with external data", name);
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  return parse_model(stream, bytes, name);
 }
 
-/// Read piece by piece: a mapped file would be in memory beside the weights that are copied out of it.
-ModelPtr parse_file(const std::filesystem::path& path) {
-  const InputFile file(path);
+ModelPtr parse_file(const InputFile& file, const LeanModel& lean, const std::string& name) {
   const std::string begin = file.begin(1);
-  google::protobuf::io::FileInputStream stream(file.descriptor(), 1 << 20);
-  return parse_model(stream, begin, file.size(), path.string());
+  if (lean.size > static_cast<uint64_t>(INT_MAX)) {
+    if (!lean.sound) refuse(begin, name);
+    user_error("{} has more than 2 GB that are not raw data of tensors; save it with external data", name);
+  }
+  LeanStream bytes(file, lean);
+  google::protobuf::io::CopyingInputStreamAdaptor stream(&bytes, 1 << 20);
+  return parse_model(stream, begin, name);
 }
+
+/// What is imported.
+struct Source {
+  std::function<ModelPtr()> load;  ///< the model anew: an import takes its weights
+  std::string name;
+  std::filesystem::path directory;
+  std::shared_ptr<RawData> raw_data;  ///< that the model refers to; null: it refers to nothing
+
+  Importer importer(const ImportOptions& options, Assumptions assumptions = {}) const {
+    return {load(), directory, raw_data, options, std::move(assumptions)};
+  }
+};
 
 /// The sizes that would do, in front of the error that those given lead to; empty if they are not to blame.
-std::string better_sizes(const ModelPtr& model, const std::filesystem::path& directory,
-                         const ImportOptions& options, const std::map<std::string, GivenSize>& given) {
+std::string better_sizes(const Source& source, const ImportOptions& options,
+                         const std::map<std::string, GivenSize>& given) {
   std::map<std::string, int64_t> sizes;
   for (const auto& [symbol, size] : given) {
     if (size.fixed()) sizes.emplace(symbol, size.range.low);
@@ -85,7 +103,7 @@ std::string better_sizes(const ModelPtr& model, const std::filesystem::path& dir
   symbolic.sizes.clear();
   symbolic.warn = nullptr;
   try {
-    return size_advice(Importer(model, directory, symbolic).import().main, sizes);
+    return size_advice(source.importer(symbolic).import().main, sizes);
   } catch (const Error&) {
     return "";  // it fails with any
   }
@@ -115,40 +133,36 @@ class HeardLater {
   std::vector<std::function<void()>> told_;
 };
 
-/// `load` gives the model anew: an import takes its weights.
-Attempt attempt_import(const std::function<ModelPtr()>& load, const std::string& name,
-                       const std::filesystem::path& directory, const ImportOptions& options,
-                       std::vector<bool> answers) {
+Attempt attempt_import(const Source& source, const ImportOptions& options, std::vector<bool> answers) {
   const auto heard = std::make_shared<HeardLater>();
   const ImportOptions listening = heard->listening(options);
-  Importer importer(load(), directory, listening, Assumptions(std::move(answers)));
+  Importer importer = source.importer(listening, Assumptions(std::move(answers)));
   Attempt attempt;
   try {
     attempt.graph = importer.import();
     attempt.contradictions = importer.contradicted_outputs() + broken_constraints(attempt.graph->main);
     attempt.conclude = [heard] { heard->tell(); };
   } catch (const UnsupportedModel& error) {
-    attempt.conclude = [=, features = error.features(), what = std::string(error.what())] {
+    attempt.conclude = [=, name = source.name, features = error.features(),
+                        what = std::string(error.what())] {
       heard->tell();
       throw UnsupportedModel(features, fmt::format("{}: {}", name, what));
     };
   } catch (const Error& error) {
-    attempt.conclude = [=, &options, given = importer.given_sizes(), kind = error.kind(),
+    attempt.conclude = [=, &source, &options, given = importer.given_sizes(), kind = error.kind(),
                         what = std::string(error.what())] {
       heard->tell();
-      const std::string advice = better_sizes(load(), directory, options, given);
-      throw Error(kind, fmt::format("{}: {}{}{}", name, advice, advice.empty() ? "" : "\n", what));
+      const std::string advice = better_sizes(source, options, given);
+      throw Error(kind, fmt::format("{}: {}{}{}", source.name, advice, advice.empty() ? "" : "\n", what));
     };
   }
   attempt.answers = importer.assumptions().answers();
   return attempt;
 }
 
-Graph import_model(const std::function<ModelPtr()>& load, const std::string& name,
-                   const std::filesystem::path& directory, const ImportOptions& options) {
-  Attempt best = best_attempt([&](std::vector<bool> answers) {
-    return attempt_import(load, name, directory, options, std::move(answers));
-  });
+Graph import_model(const Source& source, const ImportOptions& options) {
+  Attempt best = best_attempt(
+      [&](std::vector<bool> answers) { return attempt_import(source, options, std::move(answers)); });
   best.conclude();
   return std::move(*best.graph);
 }
@@ -156,22 +170,27 @@ Graph import_model(const std::function<ModelPtr()>& load, const std::string& nam
 }  // namespace
 
 Graph import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
-  Graph graph = import_model([&] { return parse_file(path); }, path.string(), path.parent_path(), options);
+  const auto file = std::make_shared<const InputFile>(path);
+  const LeanModel lean = lean_model(*file);
+  const auto load = [&] { return parse_file(*file, lean, path.string()); };
+  const auto raw_data = std::make_shared<RawData>(file, lean.raw_data, options.spill);
+  Graph graph = import_model({load, path.string(), path.parent_path(), raw_data}, options);
   if (graph.model_name.empty()) graph.model_name = path.stem().string();
   return graph;
 }
 
 Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& base,
                         const ImportOptions& options) {
-  return import_model([&] { return parse_bytes(bytes, "the model"); }, "the model", base, options);
+  const auto load = [&] { return parse_bytes(bytes, "the model"); };
+  return import_model({load, "the model", base, nullptr}, options);
 }
 
 Importer::Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::path directory,
-                   const ImportOptions& options, Assumptions assumptions)
+                   std::shared_ptr<RawData> raw_data, const ImportOptions& options, Assumptions assumptions)
     : model_(model),
       options_(options),
       bodies_(std::make_shared<FunctionBodies>(model)),
-      tensors_(bodies_, std::move(directory), options.reads),
+      tensors_(bodies_, std::move(directory), options.reads, std::move(raw_data)),
       assumptions_(std::move(assumptions)),
       constant_budget_(options.constant_budget) {}
 
@@ -222,7 +241,7 @@ void Importer::check_with_onnx() const {
 #ifndef GANTRY_NO_ONNX_CHECKER
   if (!options_.warn || model_->ir_version() > 8 || model_->ir_version() < 3 || opset_ > 17) return;
   try {
-    onnx::checker::check_model(*model_);
+    onnx::checker::check_model(checkable_model(*model_));
   } catch (const std::exception& error) {
     options_.warn(fmt::format("the onnx checker complains: {}", error.what()));
   }

@@ -14,6 +14,7 @@
 namespace gantry {
 
 class CustomOps;  // host/custom_ops/custom_ops.h
+class SpillFile;  // host/support/spill_file.h
 
 /// In the place of the shape of an optional input, alone: it has no value.
 inline constexpr int64_t kNoValue = -2;
@@ -38,13 +39,16 @@ struct ImportOptions : GivenSizes {
   std::shared_ptr<const CustomOps> custom_ops;
   /// Is told every file of external data before it is read; may throw. May be empty.
   std::function<void(const std::filesystem::path&)> reads;
+  /// Where large raw data of a model's file may lie that has been read; null: in memory.
+  std::shared_ptr<SpillFile> spill;
 };
 
-/// Reads a model with its external data. User errors: not an ONNX file, truncated, an input shape that
-/// contradicts the graph; all unsupported ops at once, each with the nodes that use it; any node that fails
-/// its type rule.
+/// Reads a model with its external data. The file may have any size; without the raw data of large tensors,
+/// which are read one by one, it has to be smaller than 2 GB. User errors: not an ONNX file, truncated, an
+/// input shape that contradicts the graph; all unsupported ops at once, each with the nodes that use it; any
+/// node that fails its type rule.
 Graph import_onnx(const std::filesystem::path& path, const ImportOptions& options = {});
-/// As import_onnx from bytes; external data is looked up beside `base`.
+/// As import_onnx from bytes, less than 2 GB with all data; external data is looked up beside `base`.
 Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& base,
                         const ImportOptions& options = {});
 

@@ -110,8 +110,9 @@ std::string node_name(const onnx::NodeProto& node);
 class Importer {
  public:
   /// The model's large weights are taken out of it: it is no good for another import.
+  /// `raw_data`: what the model's tensors refer to; null: nothing.
   Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::path directory,
-           const ImportOptions& options, Assumptions assumptions = {});
+           std::shared_ptr<RawData> raw_data, const ImportOptions& options, Assumptions assumptions = {});
   Graph import();
 
   Assumptions& assumptions() { return assumptions_; }

@@ -251,9 +251,16 @@ ConstantPtr TensorReader::read(const onnx::TensorProto& tensor, const std::strin
   }
   if (type.dtype == DType::kString) return read_strings(tensor, type, what);
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return read_external(tensor, type, what);
-  if (tensor.has_raw_data())
-    return from_bytes(type, tensor.raw_data().data(), tensor.raw_data().size(), owner_, what);
+  if (tensor.has_raw_data()) return read_raw(tensor, type, what);
   return read_typed(tensor, type, what);
+}
+
+ConstantPtr TensorReader::read_raw(const onnx::TensorProto& tensor, const TensorType& type,
+                                   const std::string& what) {
+  const std::string& here = tensor.raw_data();
+  const ConstantPtr there = raw_data_ == nullptr ? nullptr : raw_data_->find(here, what);
+  if (there == nullptr) return from_bytes(type, here.data(), here.size(), owner_, what);
+  return from_bytes(type, reinterpret_cast<const char*>(there->bytes), there->size, there->owner, what);
 }
 
 ConstantPtr TensorReader::take(onnx::TensorProto& tensor, const std::string& what) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "host/graph/graph.h"
+#include "host/onnx/raw_data.h"
 #include "host/support/mapped_file.h"
 
 namespace onnx {
@@ -36,20 +37,27 @@ std::string packed_elements(const ConstantData& tensor);
 class TensorReader {
  public:
   /// `owner` keeps the messages alive that read() is given; external data is looked up in `directory`, and
-  /// its files are told to `reads` before they are read.
+  /// its files are told to `reads` before they are read. `raw_data`: what the messages refer to; null:
+  /// nothing.
   TensorReader(std::shared_ptr<const void> owner, std::filesystem::path directory,
-               std::function<void(const std::filesystem::path&)> reads = {})
-      : owner_(std::move(owner)), directory_(std::move(directory)), reads_(std::move(reads)) {}
+               std::function<void(const std::filesystem::path&)> reads = {},
+               std::shared_ptr<RawData> raw_data = {})
+      : owner_(std::move(owner)),
+        directory_(std::move(directory)),
+        reads_(std::move(reads)),
+        raw_data_(std::move(raw_data)) {}
   /// User errors call the tensor `what` and say what is wrong with it.
   ConstantPtr read(const onnx::TensorProto& tensor, const std::string& what);
   /// As read(), of a tensor that is read once: its bytes are the constant's then, which frees them when it goes.
   ConstantPtr take(onnx::TensorProto& tensor, const std::string& what);
 
  private:
+  ConstantPtr read_raw(const onnx::TensorProto& tensor, const TensorType& type, const std::string& what);
   ConstantPtr read_external(const onnx::TensorProto& tensor, const TensorType& type, const std::string& what);
   std::shared_ptr<const void> owner_;
   std::filesystem::path directory_;
   std::function<void(const std::filesystem::path&)> reads_;
+  std::shared_ptr<RawData> raw_data_;
   std::map<std::string, std::shared_ptr<MappedFile>> files_;
 };
 
