@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "host/codegen/cpu_features.h"
 #include "host/driver/decision_file.h"
 #include "host/driver/form_check.h"
 #include "host/forms/choose.h"
@@ -85,6 +86,7 @@ PassContext make_pass_context(const Target& target, const CompileOptions& option
   context.for_gpu = target.for_gpu();
   context.small = options.optimize == Optimize::kSize;
   context.fast_math = options.optimize == Optimize::kFastMath;
+  context.multiplies_bytes = tile_unit(target, DType::kI8).has_value();
   context.fuse = options.opt_level >= 2;
   context.fusion = options.observer.fusion;
   context.layouts = options.observer.layouts;

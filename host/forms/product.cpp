@@ -81,6 +81,14 @@ std::span<const ProductType> product_types() {
        .weight = DType::kF16,
        .on_tiles = true,
        .element_error = kElevenBits},
+      // Integers as they are, whose sums lose nothing.
+      {.name = "u8 by i8",
+       .knob = "parts",
+       .value = 1,
+       .data = DType::kU8,
+       .weight = DType::kI8,
+       .sum = DType::kI32,
+       .on_tiles = true},
       // Of tensor cores, for the precision's sake; weights are rounded as they are read.
       {.name = "tf32 on tensor cores", .element_error = kElevenBits},
       {.name = "bf16 on tensor cores", .data = DType::kBF16, .element_error = kEightBits},

@@ -35,6 +35,8 @@ struct PassContext {
   /// Convolutions and batched products of the same data become one (host/passes/combine_parallel.h). No network has
   /// been seen to gain by it: it is for those who want to try.
   bool combine_parallel = false;
+  /// Products of u8 by i8 take less time than those of i32.
+  bool multiplies_bytes = false;
   AttentionPolicy attention;
   /// Forms of a function's nodes (host/passes/form_set.h). Absent: layouts and weights stay as they are.
   std::function<std::unique_ptr<FormSet>(const Function&)> forms;

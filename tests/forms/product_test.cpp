@@ -107,6 +107,12 @@ TEST(ProductTypes, StateTheErrorOfSumsOfTheirProducts) {
   }
 }
 
+TEST(ProductTypes, OfIntegersLoseNothing) {
+  const ProductType& type = product_type("u8 by i8");
+  EXPECT_EQ(type.sum, DType::kI32);
+  for (const int64_t depth : {8, 1024}) EXPECT_EQ(error_of(type, depth), 0);
+}
+
 TEST(ProductTypes, OfMorePartsOrBitsAreMoreExact) {
   const auto error = [](std::string_view name, int64_t depth) { return error_of(product_type(name), depth); };
   EXPECT_GT(error("bf16", 256), error("two bf16 parts", 256));

@@ -6,6 +6,6 @@
 
 namespace gantry::x86 {
 
-extern const TileInstruction kAmx, kVdpbf16ps;
+extern const TileInstruction kAmx, kVdpbf16ps, kVpdpbusd;
 
 }  // namespace gantry::x86

@@ -5,7 +5,7 @@
 namespace gantry::x86 {
 
 std::span<const TileGeometry> tile_units() {
-  static constexpr std::array kUnits{kAmxGeometry, kVdpbf16psGeometry};
+  static constexpr std::array kUnits{kAmxGeometry, kVdpbf16psGeometry, kVpdpbusdGeometry};
   return kUnits;
 }
 

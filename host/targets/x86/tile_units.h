@@ -41,6 +41,27 @@ inline constexpr TileGeometry kVdpbf16psGeometry{.name = "vdpbf16ps",
                                                  .row_pack = 1,
                                                  .column_pack = 16};
 
+/// VPDPBUSD (AVX512-VNNI), in the same registers, multiplies four u8 of a row, repeated in all lanes, by the
+/// fours of i8 of 16 columns, and adds to i32 without limits (Intel 64 and IA-32 Architectures Software
+/// Developer's Manual, volume 2): four times as many products as a multiply-add in f32 makes in the same
+/// time.
+inline constexpr TileGeometry kVpdpbusdGeometry{.name = "vpdpbusd",
+                                                .element = DType::kI8,
+                                                .row_element = DType::kU8,
+                                                .sum = DType::kI32,
+                                                .rows = 1,
+                                                .columns = 16,
+                                                .depth = 4,
+                                                .fewer_rows = false,
+                                                .fast_parts = false,
+                                                .registers = 32,
+                                                .row_tiles = 14,
+                                                .column_tiles = 2,
+                                                .block_depth = 64,
+                                                .side_by_side = 4,
+                                                .row_pack = 1,
+                                                .column_pack = 16};
+
 /// All of them.
 std::span<const TileGeometry> tile_units();
 

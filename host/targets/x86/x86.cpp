@@ -18,7 +18,7 @@ int vector_class(const std::vector<std::string>& features) {
   return has_feature(features, "avx2") ? 3 : 2;
 }
 
-constexpr const TileInstruction* kTileInstructions[] = {&kAmx, &kVdpbf16ps};
+constexpr const TileInstruction* kTileInstructions[] = {&kAmx, &kVdpbf16ps, &kVpdpbusd};
 
 CpuInstructions instructions(const std::vector<std::string>& features) {
   CpuInstructions known;

@@ -1,0 +1,131 @@
+// Products of integers that are bytes less a zero point, with constant weights that i8 holds, become nn.dense
+// of u8 by i8, from whose sums the zero point's share goes: sum (x - z) w = sum x w - z sum w. Exact, as i32
+// wraps around alike on both sides. Data in i8 are u8 with the first bit inverted, less 128. After
+// fold_constant, which has subtracted the weights' zero point.
+//
+//   %1 = subtract(cast(%x: u8, i32), %z)      =>   %1 = nn.dense(%x, @w: i8)
+//   %2 = matmul(%1, @w: i32)                       %2 = subtract(%1, multiply(%z, const of the sums of w's
+//   columns))
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/ops/bitcast.h"
+#include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
+#include "host/passes/passes.h"
+#include "host/passes/rewriter.h"
+
+namespace gantry {
+namespace {
+
+/// data - zero_point in i32.
+struct Bytes {
+  Value* data;
+  Value* zero_point;  ///< null: 0; else one for all rows, or one a row
+};
+
+bool is_one_a_row(const TensorType& type) {
+  return type.shape.empty() || type.shape.back() == Dim(1);
+}
+
+std::optional<Bytes> as_bytes(const Value& value) {
+  const Node* less = producer_of(&value, op::subtract);
+  const Node* wide = producer_of(less != nullptr ? less->inputs[0] : &value, op::cast);
+  if (wide == nullptr || value.type.dtype != DType::kI32) return std::nullopt;
+  Value* data = wide->inputs[0];
+  Value* zero_point = less != nullptr ? less->inputs[1] : nullptr;
+  const bool bytes = data->type.dtype == DType::kU8 || data->type.dtype == DType::kI8;
+  if (!bytes || data->type.shape != value.type.shape || !data->type.shape.back().is_constant())
+    return std::nullopt;
+  if (zero_point != nullptr && !is_one_a_row(zero_point->type)) return std::nullopt;
+  return Bytes{data, zero_point};
+}
+
+/// A matrix (K, N) in i8, and the sums of its columns (N).
+struct ByteWeight {
+  ConstantPtr elements, sums;
+};
+
+/// Of a matrix (K, N), or (N, K) if it is to be transposed; nothing where i8 does not hold it.
+std::optional<ByteWeight> byte_weight(const ConstantData& weight, bool transposed) {
+  const Shape shape{weight.type.shape[transposed ? 1 : 0], weight.type.shape[transposed ? 0 : 1]};
+  const auto depth = static_cast<size_t>(shape[0].value()), columns = static_cast<size_t>(shape[1].value());
+  if (depth * columns == 0) return std::nullopt;
+  std::vector<int8_t> elements(depth * columns);
+  std::vector<int32_t> sums(columns);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const size_t k = i / columns, n = i % columns;
+    const int32_t element = weight.as<int32_t>()[transposed ? n * depth + k : i];
+    if (element < std::numeric_limits<int8_t>::min() || element > std::numeric_limits<int8_t>::max())
+      return std::nullopt;
+    elements[i] = static_cast<int8_t>(element);
+    sums[n] += element;
+  }
+  return ByteWeight{make_constant({DType::kI8, shape}, elements.data()),
+                    make_constant({DType::kI32, {shape[1]}}, sums.data())};
+}
+
+Value* scalar(const Builder& build, DType dtype, int32_t value) {
+  const auto byte = static_cast<uint8_t>(value);
+  return build.constant(
+      "byte", dtype == DType::kU8 ? make_constant({dtype, {}}, &byte) : make_constant({dtype, {}}, &value));
+}
+
+/// The same in u8.
+Bytes unsigned_bytes(const Builder& build, const Bytes& given) {
+  if (given.data->type.dtype == DType::kU8) return given;
+  constexpr int32_t kHalf = 128;
+  CastAttrs to;
+  to.to = DType::kU8;
+  Value* bits = build(op::bitcast, {given.data}, to);
+  Value* half = scalar(build, DType::kI32, kHalf);
+  return {build(op::bitwise_xor, {bits, scalar(build, DType::kU8, kHalf)}),
+          given.zero_point == nullptr ? half : build(op::add, {given.zero_point, half})};
+}
+
+Value* product_of_bytes(const Builder& build, const Bytes& given, const std::string& name,
+                        const ByteWeight& weight) {
+  const Bytes bytes = unsigned_bytes(build, given);
+  DenseAttrs attrs;
+  attrs.units = weight.elements->type.shape[1].value();
+  Value* sums = build(nn::dense, {bytes.data, build.constant(name, weight.elements)}, attrs);
+  if (bytes.zero_point == nullptr) return sums;
+  Value* share = build(op::multiply, {bytes.zero_point, build.constant(name + ".sums", weight.sums)});
+  return build(op::subtract, {sums, share});
+}
+
+/// In place of the product; null where it is none of bytes.
+Value* rewritten(const Rewriter& rewriter, const Node& node) {
+  const MatmulAttrs* attrs = node.match(op::matmul);
+  if (attrs == nullptr || attrs->transpose_a || attrs->gemm) return nullptr;
+  const Value& weight = *node.inputs[1];
+  if (!weight.is_constant() || weight.type.dtype != DType::kI32 || weight.type.rank() != 2) return nullptr;
+  const std::optional<Bytes> data = as_bytes(*node.inputs[0]);
+  const std::optional<ByteWeight> bytes =
+      data ? byte_weight(*weight.constant, attrs->transpose_b) : std::nullopt;
+  if (!bytes) return nullptr;
+  return product_of_bytes(rewriter.before(node), *data, weight.name, *bytes);
+}
+
+void multiply_bytes(Graph& graph, PassContext& context) {
+  const Rewriter rewriter(graph.main, context);
+  for (const Node* node : rewriter.nodes()) {
+    if (!context.may_rewrite()) return;
+    if (Value* product = rewritten(rewriter, *node)) rewriter.replace(node->result(), product);
+  }
+}
+
+}  // namespace
+
+extern const Pass multiply_bytes_pass{
+    .name = "multiply_bytes",
+    .purpose =
+        "products of integers that are bytes become products of bytes, where the target multiplies these",
+    .when = [](const PassContext& context) { return context.multiplies_bytes; },
+    .run = multiply_bytes,
+};
+
+}  // namespace gantry
