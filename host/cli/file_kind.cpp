@@ -26,6 +26,7 @@ constexpr std::pair<std::string_view, FileKind> kSchemas[] = {{"gantry-bench", F
                                                               {"gantry-tuning", FileKind::kTuning},
                                                               {"gantry-history", FileKind::kHistory},
                                                               {"gantry-records", FileKind::kRecords},
+                                                              {"gantry-prior", FileKind::kPrior},
                                                               {"gantry-conformance", FileKind::kConformance}};
 constexpr std::string_view kZooProducer = "gantry zoo";
 constexpr std::string_view kGraphText = "gir ";
@@ -221,6 +222,8 @@ std::string_view describe(FileKind kind) {
       return "a result of tune";
     case FileKind::kDecisions:
       return "decisions of tune";
+    case FileKind::kPrior:
+      return "a prior of a cost model";
     case FileKind::kRecords:
       return "records of tuning";
     case FileKind::kHistory:

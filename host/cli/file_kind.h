@@ -19,6 +19,7 @@ enum class FileKind {
   kTuning,      ///< JSON of `gantry tune`
   kDecisions,   ///< what is decided for nodes, as `gantry tune` writes it
   kRecords,     ///< of `gantry records export`
+  kPrior,       ///< of `gantry records train-prior`
   kHistory,     ///< the series of `gantry compare --history`
   kReport,      ///< the page of `gantry report` or `inspect --html`
   kTrace,       ///< of `gantry trace` and --trace, or another program's of the same formats

@@ -63,8 +63,10 @@ std::vector<NodeDecision> decide_forms(const Graph& graph, const Target& target,
   std::vector<NodeDecision> decisions;
   options.observer.decisions = &decisions;
   options.observer.candidates = candidates;
-  options.observer.graph_pass = [](const std::string& pass, const Graph&) {
-    if (pass == "alter_layout") throw Decided{};
+  // The next pass begins once all that was decided has been told.
+  options.observer.graph_pass = [decided = false](const std::string& pass, const Graph&) mutable {
+    if (decided) throw Decided{};
+    decided = pass == "alter_layout";
   };
   try {
     lower_program(graph, target, options);

@@ -222,11 +222,13 @@ void print_kernels(const LoweredProgram& program, const Target& target, const Op
 }
 
 /// How nodes are computed, as --decisions reads it, or how one is and what else was looked at; all decisions.
-std::vector<NodeDecision> print_forms(const Graph& graph, const Target& target, const CompileOptions& compile, const Options& options) {
+std::vector<NodeDecision> print_forms(const Graph& graph, const Target& target, CompileOptions compile,
+                                      const Options& options) {
+  NetworkDecision network;
+  compile.observer.network = &network;
   const std::vector<NodeDecision> decisions = decide_forms(graph, target, compile, options.explain);
   if (options.forms) {
-    const bool combined = compile.decisions && compile.decisions->combines_products(target.name);
-    print_out(fmt::format("# {}\n{}", visible_line(options.model), decisions_text(target.name, decisions, combined)));
+    print_out(fmt::format("# {}\n{}", visible_line(options.model), decisions_text(target.name, decisions, network)));
     return decisions;
   }
   if (options.json) {

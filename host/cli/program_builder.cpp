@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "host/cli/model_source.h"
+#include "host/driver/decision_file.h"
 #include "host/support/error.h"
 #include "host/targets/common/knob_misfit.h"
 
@@ -13,7 +14,8 @@ namespace {
 using records::Outcome;
 
 std::string key_of(const tune::Choices& choices) {
-  std::string key = choices.combined ? "combined\n" : "";
+  std::string key;
+  for (const std::string& line : network_lines({choices.combined, choices.apart})) key += line + "\n";
   for (const Decision& decision : choices) key += to_string(decision) + "\n";
   return key;
 }

@@ -51,6 +51,13 @@ std::string change_text(const Record& record) {
   return fmt::format("{:.3f} ({:.3f}..{:.3f})", timing.ratio, timing.ratio_low, timing.ratio_high);
 }
 
+/// Of a network how many nodes it is about, not each.
+std::string decision_in_list(const Record& record) {
+  const std::string text = to_string(record.decision);
+  const size_t parts = record.parts.size();
+  return parts == 0 ? text : fmt::format("{} of {} node{}", text, parts, parts == 1 ? "" : "s");
+}
+
 std::vector<std::string> row_of(const Record& record) {
   const records::Setting& setting = record.key.setting;
   return {std::to_string(record.id),
@@ -62,7 +69,7 @@ std::vector<std::string> row_of(const Record& record) {
           std::to_string(setting.threads),
           setting.precision,
           record.op,
-          to_string(record.decision),
+          decision_in_list(record),
           record.nodes};
 }
 
@@ -282,7 +289,7 @@ int verify_records(const RecordsOptions& options, const Invocation& invocation) 
                       {"again", verified.again ? json_of(*verified.again) : nlohmann::ordered_json(nullptr)},
                       {"why", verified.why}});
     if (!options.json)
-      print_out(fmt::format("{} {} {}: {}\n", record.id, record.op, to_string(record.decision),
+      print_out(fmt::format("{} {} {}: {}\n", record.id, record.op, decision_in_list(record),
                             visible_line(verdict_of(verified))));
   }
   if (options.json) print_out(report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");

@@ -13,6 +13,8 @@ namespace gantry::cli {
 
 struct RecordsOptions {
   std::string place, file, output, outcome, since, before;
+  std::string family, from;  ///< of a prior that is made, and of which it is made, too
+  size_t examples = 1000;    ///< that it has at most
   std::vector<int64_t> ids;
   records::Filter filter;
   bool this_generator = false, other_generators = false;

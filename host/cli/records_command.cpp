@@ -1,9 +1,11 @@
 // `gantry records`: looks into records of tuning, carries them from one store to another, removes them.
 #include <CLI/CLI.hpp>
 
+#include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/quantities.h"
 #include "host/cli/records_actions.h"
+#include "host/cli/records_prior.h"
 
 namespace gantry::cli {
 namespace {
@@ -144,6 +146,29 @@ void add_records_command(CLI::App& app, Invocation& invocation) {
         "What an older version of the generator measured is recorded for this one, and so used again where "
         "it is still "
         "faster.");
+  }
+  {
+    auto options = std::make_shared<RecordsOptions>();
+    CLI::App* own = add_action(*command, invocation, "train-prior",
+                               "Make of records what a cost model knows of a family of CPUs before the first trial",
+                               options, train_prior);
+    own->add_option("-o,--output", options->output, "Where to: FAMILY.json, as `gantry tune` looks for it")
+        ->type_name("FAMILY.json")
+        ->required();
+    own->add_option("--family", options->family,
+                    "Records of this family alone: a CPU as LLVM calls it (znver4), or an architecture (x86_64); default: "
+                    "the one that they are of")
+        ->type_name("FAMILY");
+    own->add_option("--from", options->from, "Keep what this one has, too, as far as there is room")
+        ->type_name("PRIOR");
+    own->add_option("--examples", options->examples, "At most so many trials, those of the newest works; default 1000")
+        ->type_name("N")
+        ->check(between(size_t{2}, size_t{20000}));
+    add_json(*own, *options);
+    add_force_option(*own, options->force);
+    own->footer(
+        "Examples:\n  gantry records train-prior lab.db -o znver4.json\n"
+        "  gantry records train-prior lab.db --from znver4.json -o znver4.json");
   }
 }
 

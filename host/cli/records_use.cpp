@@ -36,6 +36,19 @@ std::string names_text(const std::vector<const NodeDecision*>& nodes, bool all) 
   return fmt::format("{}", fmt::join(names, "; "));
 }
 
+/// "its layouts", …: what was asked, as it stands in a sentence of a network.
+std::string_view words_of(NetworkQuestion question) {
+  switch (question) {
+    case NetworkQuestion::kProducts:
+      return "that products of the same data are combined";
+    case NetworkQuestion::kFusions:
+      return "which nodes are kept apart";
+    case NetworkQuestion::kLayouts:
+      break;
+  }
+  return "how images lie";
+}
+
 /// Why records are not used, each with its nodes, in the order in which they are met.
 std::vector<std::pair<std::string, std::vector<const NodeDecision*>>> unused_by_reason(
     const std::vector<NodeDecision>& decisions) {
@@ -96,9 +109,14 @@ RecordsUse::RecordsUse(const std::string& place, const Invocation& invocation) {
   store_ = read_records(place, invocation);
 }
 
+void RecordsUse::take_part(CompileOptions& options) {
+  options.observer.decisions = &decisions_;
+  options.observer.network_records = &network_;
+}
+
 void RecordsUse::take_part(CompileOptions& options, const RecordMachine& machine) {
   if (store_ == nullptr) return;
-  options.observer.decisions = &decisions_;
+  take_part(options);
   options.records = [this, machine, optimize = options.optimize](const Target& target) {
     return records::decisions_of(
         store_, records::setting_of(target, machine.name, machine.threads, name_of(optimize)));
@@ -107,7 +125,7 @@ void RecordsUse::take_part(CompileOptions& options, const RecordMachine& machine
 
 void RecordsUse::take_part(CompileOptions& options, int threads) {
   if (store_ == nullptr) return;
-  options.observer.decisions = &decisions_;
+  take_part(options);
   options.records = [this, threads, optimize = options.optimize](const Target& target) {
     return records::decisions_of(
         store_, records::setting_of(target, machine_name(target), threads, name_of(optimize)));
@@ -123,9 +141,16 @@ void RecordsUse::say(const std::vector<NodeDecision>& decisions, const Invocatio
   invocation.note(fmt::format("{} decided {} of {} nodes{}{}", store_->place(), decided.size(),
                               decisions.size(), decided.empty() ? "" : ": ",
                               names_text(decided, invocation.verbose)));
+  for (const NetworkRecord& one : network_)
+    if (!one.record.empty())
+      invocation.note(fmt::format("{} decided of the network {}", one.record, words_of(one.question)));
   for (const auto& [reason, nodes] : unused_by_reason(decisions))
     invocation.note(
         fmt::format("not used: {} ({})", visible_line(reason), names_text(nodes, invocation.verbose)));
+  for (const NetworkRecord& one : network_) {
+    for (const std::string& reason : one.unused)
+      invocation.note(fmt::format("not used: {} (the network: {})", visible_line(reason), words_of(one.question)));
+  }
 }
 
 nlohmann::ordered_json RecordsUse::json() const {
@@ -141,8 +166,18 @@ nlohmann::ordered_json RecordsUse::json() const {
     for (const std::string& reason : node.unused_records)
       unused.push_back({{"op", node.op->name}, {"nodes", node.origin}, {"why", reason}});
   }
-  return {
-      {"records", store_->place()}, {"nodes", decisions_.size()}, {"decided", decided}, {"unused", unused}};
+  Json network = Json::array();
+  for (const NetworkRecord& one : network_) {
+    if (!one.record.empty() || !one.unused.empty())
+      network.push_back({{"question", std::string(name_of(one.question))},
+                         {"record", one.record.empty() ? Json(nullptr) : Json(one.record)},
+                         {"unused", one.unused}});
+  }
+  return {{"records", store_->place()},
+          {"nodes", decisions_.size()},
+          {"decided", decided},
+          {"unused", unused},
+          {"network", network}};
 }
 
 }  // namespace gantry::cli

@@ -46,7 +46,7 @@ class RecordsUse {
   /// The same with what is known of each target.
   void take_part(CompileOptions& options, int threads);
 
-  /// Notes which nodes records decided, and what of them was not used.
+  /// Notes which nodes records decided, and what of the network as a whole; what of them was not used.
   void say(const Invocation& invocation) const { say(decisions_, invocation); }
   void say(const std::vector<NodeDecision>& decisions, const Invocation& invocation) const;
   /// The same for a document; null where there are no records.
@@ -54,7 +54,10 @@ class RecordsUse {
 
  private:
   std::shared_ptr<records::Store> store_;
+  void take_part(CompileOptions& options);
+
   std::vector<NodeDecision> decisions_;
+  std::vector<NetworkRecord> network_;
 };
 
 }  // namespace gantry::cli

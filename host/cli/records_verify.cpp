@@ -185,6 +185,12 @@ void measure_again(Verified& result, const Record& record, const records::WorkPr
 Verified verify_record(const Record& record, records::Store& store, const VerifyOptions& options,
                        const Invocation& invocation) {
   Verified result{.id = record.id};
+  if (record.op == records::kNetworkOp) {
+    result.why = fmt::format(
+        "it is of a whole network, of which nothing is kept: `gantry tune {}` measures that again",
+        record.model.empty() ? "MODEL" : record.model);
+    return result;
+  }
   const auto text = store.program_of(record.key.work);
   if (!text) {
     result.why = "the store has no program of its work";

@@ -85,6 +85,8 @@ struct MachineMeasurer::Parts {
   Batch measure_surely(const TunedProgram& base, const Trials& trials, const TunedProgram& trial);
   Comparison timed_comparison(const TunedProgram& base, const TunedProgram& trial, double seconds);
   void tell_of_hosts();
+  std::vector<Batch> measure(const Choices& base, std::vector<Choices> others, const std::vector<Trials>& trials,
+                             Effort effort);
 };
 
 MachineMeasurer::MachineMeasurer(const ExecutionOptions& options, TuneMachines& machines, size_t first_place,
@@ -251,36 +253,46 @@ Batch MachineMeasurer::Parts::measure_surely(const TunedProgram& base, const Tri
 
 std::vector<Batch> MachineMeasurer::measure(const Choices& base, const std::vector<Trials>& batches,
                                             Effort effort) {
-  Parts& parts = *parts_;
-  parts.tell_of_hosts();
-  const TunedProgramPtr base_program = parts.programs.program_of(base);
-  std::vector<Choices> wanted;
-  for (const Trials& trials : batches) wanted.push_back(with_trials(base, trials));
-  BuildsAhead programs(parts.programs, std::move(wanted), parts.remote);
-  std::vector<Batch> results(batches.size());
-  const auto measured = [&](size_t mine, const std::function<Batch(const TunedProgram&)>& measure) {
-    const Built program = programs.get(mine);
+  std::vector<Choices> others;
+  for (const Trials& trials : batches) others.push_back(with_trials(base, trials));
+  return parts_->measure(base, std::move(others), batches, effort);
+}
+
+std::vector<Batch> MachineMeasurer::measure_whole(const Choices& base, const std::vector<Choices>& others,
+                                                  Effort effort) {
+  return parts_->measure(base, others, std::vector<Trials>(others.size()), effort);
+}
+
+/// `trials`: of each of the others, of which ratios are wanted beside that of the whole.
+std::vector<Batch> MachineMeasurer::Parts::measure(const Choices& base, std::vector<Choices> others,
+                                                   const std::vector<Trials>& trials, Effort effort) {
+  tell_of_hosts();
+  const TunedProgramPtr base_program = programs.program_of(base);
+  BuildsAhead ahead(programs, std::move(others), remote);
+  std::vector<Batch> results(trials.size());
+  const auto measured = [&](size_t mine, const std::function<Batch(const TunedProgram&)>& play) {
+    const Built program = ahead.get(mine);
     if (const auto* failure = std::get_if<tune::Failure>(&program)) {
       results[mine].failure = *failure;
     } else {
       try {
-        results[mine] = measure(*std::get<TunedProgramPtr>(program));
+        results[mine] = play(*std::get<TunedProgramPtr>(program));
       } catch (const TrialFailed& failed) {
         results[mine].failure = failed.failure;
       }
     }
-    programs.forget(mine);
+    ahead.forget(mine);
   };
   if (effort == Effort::kSure) {
-    for (size_t i = 0; i < batches.size(); ++i)
-      measured(i, [&](const TunedProgram& trial) {
-        return parts.measure_surely(*base_program, batches[i], trial);
+    for (size_t i = 0; i < trials.size(); ++i)
+      measured(i, [&](const TunedProgram& program) {
+        return measure_surely(*base_program, trials[i], program);
       });
     return results;
   }
-  parts.on_seats(batches.size(), [&](TunedSeat& seat, size_t mine) {
-    measured(mine, [&](const TunedProgram& trial) {
-      return parts.measure_quickly(seat, *base_program, batches[mine], trial);
+  on_seats(trials.size(), [&](TunedSeat& seat, size_t mine) {
+    measured(mine, [&](const TunedProgram& program) {
+      return measure_quickly(seat, *base_program, trials[mine], program);
     });
   });
   return results;

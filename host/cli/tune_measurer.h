@@ -57,6 +57,8 @@ class MachineMeasurer : public tune::Measurer {
   std::vector<tune::Batch> measure(const tune::Choices& base,
                                    const std::vector<std::vector<tune::Trial>>& batches,
                                    tune::Effort effort) override;
+  std::vector<tune::Batch> measure_whole(const tune::Choices& base, const std::vector<tune::Choices>& others,
+                                         tune::Effort effort) override;
   tune::Batch compare(const tune::Choices& base, const tune::Choices& other, double seconds) override;
 
   /// The program by these choices, which may have been measured already.

@@ -8,8 +8,10 @@
 #include <thread>
 #include <utility>
 
+#include "host/cli/boards/device_programs.h"
 #include "host/cli/file_kind.h"
 #include "host/cli/machine_jobs.h"
+#include "host/cli/prior_files.h"
 #include "host/cli/records_use.h"
 #include "host/cli/text.h"
 #include "host/cli/tune_machines.h"
@@ -65,6 +67,11 @@ tune::RunFacts run_facts(const tune::Network& network, const MachineMeasurer& me
   facts.model = std::filesystem::path(options.file).filename().string();
   facts.board = boards;
   facts.source = fmt::format("gantry tune {} on {}", GANTRY_VERSION, host_name());
+  // What is compared with is not what the compiler takes by itself.
+  if (options.decisions.empty()) {
+    for (const NetworkQuestion question : network_questions())
+      facts.network[static_cast<size_t>(question)] = network.digest(question);
+  }
   return facts;
 }
 
@@ -90,6 +97,22 @@ std::unique_ptr<records::Store> open_records(const std::string& place, const Inv
   options.create = true;
   options.warn = [&](const std::string& message) { invocation.warn(message); };
   return records::open_store(place, options);
+}
+
+/// The one that is named; it, too, is found to be wrong before minutes of measuring.
+std::optional<FoundPrior> given_prior(const std::string& file, const Invocation& invocation) {
+  if (file.empty() || file == kNoPrior) return std::nullopt;
+  invocation.outputs->reads(file, "the prior");
+  return read_prior(file);
+}
+
+/// What was measured of the target's family before; none where nothing is there, or nothing is wanted.
+std::optional<FoundPrior> prior_of(const TuneModelOptions& options, const Target& target,
+                                   const Invocation& invocation) {
+  // It is of times.
+  if (options.prior == kNoPrior || options.metric != tune::Metric::kTime) return std::nullopt;
+  return find_prior(target, prior_folders(own_folder()),
+                    [&](const std::string& message) { invocation.warn(message); });
 }
 
 std::unique_ptr<TuneMachines> machines_of(const TuneModelOptions& options, const Invocation& invocation) {
@@ -168,6 +191,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   if (is_module(execution.file, execution.contents))
     user_error("{}: is compiled already; tune takes a model (.onnx) or graph text (.gir)", execution.file);
   const std::unique_ptr<records::Store> store = open_records(options.records, invocation);
+  std::optional<FoundPrior> found = given_prior(options.prior, invocation);
   const std::unique_ptr<TuneMachines> machines = machines_of(options, invocation);
   const MeasuringClock clock(*machines);
   Progress progress(invocation.verbosity());
@@ -175,9 +199,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   tune::Network& network = *prepared.network;
   MachineMeasurer& measurer = *prepared.measurer;
   const std::string& label = prepared.label;
-  tune::Choices untuned;
-  for (const tune::Task& task : network.tasks()) untuned.push_back(task.untuned);
-  untuned.combined = network.combined();
+  const tune::Choices untuned = network.untuned_choices();
   measurer.profile(untuned);  // says how many threads there are
   if (options.farm.compile_hosts > 0)
     measurer.build_on(leased_compile_hosts(options.farm, options.turns, invocation), untuned);
@@ -185,11 +207,20 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   tune::Notebook notebook(store.get(), facts, [&](const std::string& message) { invocation.warn(message); });
   const std::unique_ptr<tune::CostModel> model = tune::make_cost_model();
   TunedModel tuned;
+  network.set_threads(measurer.threads());
   std::vector<tune::Example> prior;
   if (store) prior = network.prior(*store, facts.setting);
+  if (!found) found = prior_of(options, network.target(), invocation);
+  if (found) {
+    const size_t group = prior.empty() ? network.tasks().size() : prior.back().group + 1;
+    const std::vector<tune::Example> before = tune::examples_of(found->prior, facts.setting.precision, group);
+    prior.insert(prior.end(), before.begin(), before.end());
+    tuned.report.prior = {found->file.string(), before.size()};
+  }
   tune::TuneOptions tuning = options.tune;
   tuning.seconds = std::max(0.0, tuning.seconds - clock.seconds());
-  tuning.combined = network.combined();
+  tuning.combined = untuned.combined;
+  tuning.apart = untuned.apart;
   tuning.may_combine = network.may_combine();
   if (options.metric == tune::Metric::kInstructions) tuning.smallest_gain = kSmallestGain;
   const auto tune = [&] {

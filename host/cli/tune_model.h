@@ -12,6 +12,9 @@
 
 namespace gantry::cli {
 
+/// In place of a file: none.
+inline constexpr char kNoPrior[] = "none";
+
 struct TuneModelOptions {
   ExecutionOptions execution;
   TurnOptions turns;
@@ -19,6 +22,7 @@ struct TuneModelOptions {
   tune::TuneOptions tune;
   tune::Metric metric = tune::Metric::kTime;
   std::string records;              ///< as --records; empty: none are kept
+  std::string prior;  ///< a file of tune::PriorFile; empty: the one that is found for the target; kNoPrior
   std::optional<double> tolerance;  ///< none: as the precision has it
 };
 

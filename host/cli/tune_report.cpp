@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "host/cli/text.h"
+#include "host/graph/text.h"
 
 namespace gantry::cli {
 namespace {
@@ -50,27 +51,32 @@ Json task_json(const tune::Task& task, const tune::TaskResult& result, tune::Met
   return json;
 }
 
-/// "layer1.0.conv1", of each task.
-std::vector<std::string> nodes_of(const TuneReport& report, const tune::LayoutChange& change) {
+/// "layer1.0.conv1", of each task; "layer1.0.conv1 -> layer1.0.relu" of what is apart.
+std::vector<std::string> nodes_of(const TuneReport& report, const tune::NetworkChange& change) {
   std::vector<std::string> nodes;
   for (const tune::Trial& trial : change.trials) {
     const std::vector<std::string>& own = report.tasks[trial.task].nodes;
     nodes.insert(nodes.end(), own.begin(), own.end());
   }
+  for (const tune::NumberedSeparation& one : change.apart)
+    nodes.push_back(origin_text(one.edge.maker.origin) + " -> " + origin_text(one.edge.reader.origin));
   return nodes;
 }
 
-Json layout_json(const TuneReport& report, const tune::LayoutTrial& trial) {
-  return {{"orders", trial.change.orders},
+/// `name`: of what is changed.
+Json change_json(const TuneReport& report, const tune::ChangeTrial& trial, const char* name) {
+  return {{name, trial.change.what},
           {"nodes", nodes_of(report, trial.change)},
           {"effort", trial.effort == tune::Effort::kSure ? "sure" : "quick"},
           {"ratio", ratio_json(trial.whole)},
+          {"remembered", trial.remembered},
           {"accepted", trial.accepted}};
 }
 
 Json combined_json(const tune::TuneResult& result) {
   if (!result.combined) return nullptr;
   return {{"ratio", ratio_json(result.combined->whole)},
+          {"remembered", result.combined->remembered},
           {"accepted", result.combined->accepted},
           {"kept", result.choices.combined}};
 }
@@ -104,21 +110,29 @@ std::string outcomes_text(const tune::TuneResult& result) {
   return text;
 }
 
-/// In which order images lie is no matter of one kernel. Empty: nothing was tried.
-std::string layouts_text(const TuneReport& report) {
-  const std::vector<tune::LayoutTrial>& layouts = report.result.layouts;
-  if (layouts.empty()) return "";
-  const auto tried = std::ranges::count(layouts, tune::Effort::kQuick, &tune::LayoutTrial::effort);
-  std::string text =
-      fmt::format("{} other layout{} tried on the whole network", tried, tried == 1 ? "" : "s");
-  const tune::LayoutTrial& last = layouts.back();
+bool is_kept(const TuneReport& report, const tune::NetworkChange& change) {
+  const std::vector<Separation>& apart = report.result.choices.apart;
+  return std::ranges::any_of(change.trials,
+                             [&](const tune::Trial& trial) { return report.result.tasks[trial.task].of_network; }) ||
+         std::ranges::any_of(change.apart, [&](const tune::NumberedSeparation& one) {
+           return std::ranges::find(apart, one.edge) != apart.end();
+         });
+}
+
+/// What is no matter of one kernel: in which order images lie, what is kept apart. `what`: "other layout". Empty:
+/// nothing was tried.
+std::string changes_text(const TuneReport& report, const std::vector<tune::ChangeTrial>& changes,
+                         std::string_view what) {
+  if (changes.empty()) return "";
+  const auto tried = std::ranges::count(changes, tune::Effort::kQuick, &tune::ChangeTrial::effort);
+  const auto known = std::ranges::count(changes, true, &tune::ChangeTrial::remembered);
+  std::string text = fmt::format("{} {}{} tried on the whole network", tried, what, tried == 1 ? "" : "s");
+  if (known > 0) text += fmt::format(" ({} before, as records say)", known);
+  const tune::ChangeTrial& last = changes.back();
   if (!last.accepted) return text + ", none accepted\n";
-  const bool kept = std::ranges::any_of(last.change.trials, [&](const tune::Trial& trial) {
-    return report.result.tasks[trial.task].of_network;
-  });
-  if (!kept) return text + ", one accepted and undone at the end\n";
+  if (!is_kept(report, last.change)) return text + ", one accepted and undone at the end\n";
   const std::vector<std::string> nodes = nodes_of(report, last.change);
-  return text + fmt::format("; kept: {} of {}, {} less ({:.1f} to {:.1f} %)\n", last.change.orders,
+  return text + fmt::format("; kept: {} of {}, {} less ({:.1f} to {:.1f} %)\n", last.change.what,
                             fmt::join(nodes, ", "), percent(1 - last.whole->value),
                             100 * (1 - last.whole->high), 100 * (1 - last.whole->low));
 }
@@ -129,8 +143,8 @@ std::string combined_text(const tune::TuneResult& result) {
   const std::optional<tune::Ratio>& whole = result.combined->whole;
   if (!whole) return "products of the same data could not be combined\n";
   return fmt::format(
-      "products of the same data combined: {:.3f} ({:.3f} to {:.3f}) of the network as it was, {}\n",
-      whole->value, whole->low, whole->high,
+      "products of the same data combined: {:.3f} ({:.3f} to {:.3f}) of the network as it was{}, {}\n",
+      whole->value, whole->low, whole->high, result.combined->remembered ? ", as records say" : "",
       result.choices.combined     ? "kept"
       : result.combined->accepted ? "accepted and undone at the end"
                                   : "not accepted");
@@ -203,10 +217,16 @@ std::string tuning_json(const TuneReport& report) {
     json["outcomes"][std::string(records::name_of(outcome))] = count;
   json["failures"] = result.failures;
   json["layouts"] = Json::array();
-  for (const tune::LayoutTrial& trial : result.layouts) json["layouts"].push_back(layout_json(report, trial));
+  for (const tune::ChangeTrial& trial : result.layouts)
+    json["layouts"].push_back(change_json(report, trial, "orders"));
+  json["fusions"] = Json::array();
+  for (const tune::ChangeTrial& trial : result.fusions)
+    json["fusions"].push_back(change_json(report, trial, "apart"));
   json["combined"] = combined_json(result);
   json["records"] = report.records ? Json(*report.records) : Json(nullptr);
   json["records_written"] = report.records_written;
+  json["prior"] = nullptr;
+  if (report.prior) json["prior"] = {{"file", report.prior->first}, {"examples", report.prior->second}};
   json["tasks"] = Json::array();
   for (size_t i = 0; i < report.tasks.size(); ++i)
     json["tasks"].push_back(task_json(report.tasks[i], result.tasks[i], report.metric));
@@ -232,8 +252,8 @@ std::string tuning_text(const TuneReport& report, size_t width) {
                    : "",
                std::to_string(result.trials), change_text(report.tasks[i], result)});
   }
-  return (table.empty() ? "" : table.str(0, width) + "\n") + layouts_text(report) +
-         combined_text(report.result) + summary(report);
+  return (table.empty() ? "" : table.str(0, width) + "\n") + changes_text(report, report.result.layouts, "other layout") +
+         changes_text(report, report.result.fusions, "other fusion") + combined_text(report.result) + summary(report);
 }
 
 }  // namespace gantry::cli

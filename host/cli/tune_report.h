@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/cli/compile_hosts.h"
@@ -22,6 +23,8 @@ struct TuneReport {
   BuildCounts builds;                  ///< of the programs that were measured
   std::optional<std::string> records;  ///< where they are kept
   size_t records_written = 0;
+  /// What the cost model began with beside the records, and how many trials that has; none: nothing.
+  std::optional<std::pair<std::string, size_t>> prior;
 };
 
 /// docs/tuning.md; ends with a line feed.

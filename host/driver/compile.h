@@ -17,6 +17,7 @@
 #include "host/loops/lower.h"
 #include "host/passes/fusion_report.h"
 #include "host/passes/layout_record.h"
+#include "host/passes/network_decision.h"
 #include "host/passes/node_decision.h"
 #include "host/support/span_recorder.h"
 #include "host/support/spill_file.h"
@@ -63,6 +64,10 @@ struct CompileObserver {
   /// looked at. Null: nobody asks.
   std::vector<NodeDecision>* decisions = nullptr;
   bool candidates = false;
+  /// What is decided for the network as a whole, of the target compiled last; what records say of that, of every target.
+  /// Null: nobody asks.
+  NetworkDecision* network = nullptr;
+  std::vector<NetworkRecord>* network_records = nullptr;
 };
 
 /// What to compile for, where they differ.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "host/graph/text.h"
 #include "host/ops/op.h"
@@ -23,14 +24,53 @@ std::optional<std::string_view> behind_network(std::string_view line) {
                                                                                             : std::nullopt;
 }
 
-/// Whether products are combined.
-bool parse_of_network(std::string_view text) {
-  const size_t comment = std::min(text.find("//"), text.size());
-  const Decision decision = parse_decision(text.substr(0, comment));
-  if (!decision.knobs.empty() || (decision.form != "combined" && decision.form != "separate"))
-    user_error("a network is {{form=combined}}, products of the same data as one, or {{form=separate}}, not {}",
-               to_string(decision));
-  return decision.form == "combined";
+constexpr std::string_view kArrow = "->";
+
+const OpBase* find_op(std::string_view name) {
+  const std::string op(name);
+  const OpBase* found = op_set().find(op);
+  if (found == nullptr) user_error("there is no op '{}'{}", op, did_you_mean(op, op_set().names()));
+  return found;
+}
+
+/// As origin_text(), so that the arrow between two of them is the first one outside of quotes.
+std::string origin_beside_arrow(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names)
+    text += (text.empty() ? "" : ", ") +
+            (name.find(kArrow) == std::string::npos ? origin_text({name}) : quote(name));
+  return text;
+}
+
+/// The place of the arrow; npos where there is none.
+size_t find_arrow(std::string_view text) {
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && text.substr(i).starts_with(kArrow)) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// "nn.conv nn.relu  // stem.conv -> stem.relu".
+Separation parse_separation(std::string_view text) {
+  const size_t comment = text.find("//");
+  const std::string_view ops = trim(text.substr(0, std::min(comment, text.size())));
+  const size_t blank = ops.find_first_of(" \t");
+  const std::string_view names = comment == std::string_view::npos ? "" : text.substr(comment + 2);
+  const size_t arrow = find_arrow(names);
+  if (blank == std::string_view::npos || arrow == std::string_view::npos)
+    user_error(
+        "behind {{form=apart}} stand two ops and their nodes, such as: nn.conv nn.relu  // stem.conv -> stem.relu");
+  Separation edge;
+  edge.maker = {find_op(ops.substr(0, blank)), parse_origin(names.substr(0, arrow))};
+  edge.reader = {find_op(trim(ops.substr(blank))), parse_origin(names.substr(arrow + kArrow.size()))};
+  return edge;
 }
 
 /// "nn.conv {form=direct, block=32}  // Conv_0".
@@ -39,9 +79,7 @@ NodeDecision parse_line(std::string_view line) {
   if (brace == std::string_view::npos || end == std::string_view::npos || end < brace)
     user_error("expected an op and a decision, such as: nn.conv {{form=direct, block=32}}  // Conv_0");
   NodeDecision node;
-  const std::string op(trim(line.substr(0, brace)));
-  node.op = op_set().find(op);
-  if (node.op == nullptr) user_error("there is no op '{}'{}", op, did_you_mean(op, op_set().names()));
+  node.op = find_op(trim(line.substr(0, brace)));
   node.decision = parse_decision(line.substr(brace, end + 1 - brace));
   const std::string_view rest = trim(line.substr(end + 1));
   if (!rest.empty() && !rest.starts_with("//"))
@@ -57,11 +95,40 @@ std::string decision_line(const NodeDecision& node) {
   return fmt::format("{} {}{}{}", node.op->name, to_string(node.decision), origin.empty() ? "" : "  // ", origin);
 }
 
-std::string decisions_text(const std::string& target, const std::vector<NodeDecision>& decisions, bool combined) {
+std::vector<std::string> network_lines(const NetworkDecision& network) {
+  std::vector<std::string> lines;
+  if (network.combined) lines.emplace_back(kCombinedLine);
+  for (const auto& [maker, reader] : network.apart)
+    lines.push_back(fmt::format("network {{form=apart}} {} {}  // {} {} {}", maker.op->name, reader.op->name,
+                                origin_beside_arrow(maker.origin), kArrow, origin_beside_arrow(reader.origin)));
+  return lines;
+}
+
+std::string decisions_text(const std::string& target, const std::vector<NodeDecision>& decisions,
+                           const NetworkDecision& network) {
   std::string text = fmt::format("[{}]\n", target);
-  if (combined) text += fmt::format("{}\n", kCombinedLine);
+  for (const std::string& line : network_lines(network)) text += line + "\n";
   for (const NodeDecision& node : decisions) text += decision_line(node) + "\n";
   return text;
+}
+
+DecisionFile::NetworkEntry DecisionFile::parse_of_network(std::string_view text) {
+  const size_t brace = text.find('}'), end = brace == std::string_view::npos ? text.size() : brace + 1;
+  const Decision decision = parse_decision(text.substr(0, end));
+  const std::string_view rest = trim(text.substr(end));
+  NetworkEntry entry;
+  if (decision.knobs.empty() && decision.form == "apart") {
+    entry.apart = parse_separation(rest);
+    return entry;
+  }
+  if (!decision.knobs.empty() || (decision.form != "combined" && decision.form != "separate"))
+    user_error(
+        "a network is {{form=combined}}, products of the same data as one, or {{form=separate}}, or keeps nodes "
+        "{{form=apart}}, not {}",
+        to_string(decision));
+  if (!rest.empty() && !rest.starts_with("//")) user_error("behind {} nothing stands, not '{}'", to_string(decision), rest);
+  entry.combined = decision.form == "combined";
+  return entry;
 }
 
 DecisionFile DecisionFile::parse(std::string_view text, const std::string& file) {
@@ -79,7 +146,9 @@ DecisionFile DecisionFile::parse(std::string_view text, const std::string& file)
     }
     try {
       if (const auto rest = behind_network(line)) {
-        result.of_network_.push_back({target, parse_of_network(*rest)});
+        NetworkEntry& entry = result.of_network_.emplace_back(parse_of_network(*rest));
+        entry.target = target;
+        entry.place = place;
       } else {
         result.entries_.push_back({target, {parse_line(line), place}});
       }
@@ -98,11 +167,19 @@ GivenDecisions DecisionFile::for_target(const std::string& name) const {
   return GivenDecisions(std::move(lines));
 }
 
-bool DecisionFile::combines_products(const std::string& name) const {
-  bool combined = false;
+std::optional<bool> DecisionFile::combines_products(const std::string& name) const {
+  std::optional<bool> combined;
   for (const NetworkEntry& entry : of_network_)
-    if (entry.target.empty() || entry.target == name) combined = entry.combined;
+    if (!entry.apart && (entry.target.empty() || entry.target == name)) combined = entry.combined;
   return combined;
+}
+
+std::vector<DecisionFile::PlacedSeparation> DecisionFile::apart(const std::string& name) const {
+  std::vector<PlacedSeparation> edges;
+  for (const NetworkEntry& entry : of_network_)
+    if (entry.apart && (entry.target.empty() || entry.target == name))
+      edges.push_back({*entry.apart, entry.place});
+  return edges;
 }
 
 }  // namespace gantry

@@ -8,12 +8,15 @@
 // What is decided for the network as a whole, and not for one of its nodes, stands behind "network":
 //
 //   network {form=combined}     products of the same data are one (host/passes/combine_parallel.h), or separate
+//   network {form=apart} nn.conv nn.relu  // stem.conv -> stem.relu     the second node, which reads what the first one
+//                                         makes, is in another kernel (Separation)
 //
 // A line is an op, a decision (host/graph/decision.h) and, as in graph text, the nodes of the model that the
 // node comes from. What stands under a target in brackets is for that one, what stands above the first for all.
 // '#' begins a comment.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,9 +29,11 @@ namespace gantry {
 std::string decision_line(const NodeDecision& decision);
 /// The network's line where products are combined, which they are not where there is none.
 inline constexpr std::string_view kCombinedLine = "network {form=combined}";
+/// The network's lines; none where nothing is decided for it.
+std::vector<std::string> network_lines(const NetworkDecision& network);
 /// The lines under a target.
 std::string decisions_text(const std::string& target, const std::vector<NodeDecision>& decisions,
-                           bool combined = false);
+                           const NetworkDecision& network = {});
 
 class DecisionFile {
  public:
@@ -36,19 +41,31 @@ class DecisionFile {
   static DecisionFile parse(std::string_view text, const std::string& file);
   /// Those for a target of that name.
   GivenDecisions for_target(const std::string& name) const;
-  /// Whether a target of that name is to combine products of the same data: what the last line of it says.
-  bool combines_products(const std::string& name) const;
+  /// Whether a target of that name is to combine products of the same data: what the last line of it says; none: no
+  /// line does.
+  std::optional<bool> combines_products(const std::string& name) const;
+  /// With where each stands, for messages.
+  struct PlacedSeparation {
+    Separation edge;
+    std::string place;
+  };
+  /// What is to be kept apart for a target of that name.
+  std::vector<PlacedSeparation> apart(const std::string& name) const;
 
  private:
   /// Of the network.
   struct NetworkEntry {
     std::string target;  ///< empty: all
-    bool combined = false;
+    std::string place;
+    std::optional<Separation> apart;
+    bool combined = false;  ///< where it keeps nothing apart
   };
   struct Entry {
     std::string target;  ///< empty: all
     GivenDecisions::Line line;
   };
+  static NetworkEntry parse_of_network(std::string_view text);
+
   std::vector<Entry> entries_;
   std::vector<NetworkEntry> of_network_;
 };

@@ -315,7 +315,7 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
   variant->device = device_in_modules(target);
   variant->gpu_arch = target.gpu_arch;
   variant->precision = name_of(target.precision);
-  if (program.combined) variant->decisions.emplace_back(kCombinedLine);
+  for (std::string& line : network_lines(program.network)) variant->decisions.push_back(std::move(line));
   for (const NodeDecision& decision : program.decisions) variant->decisions.push_back(decision_line(decision));
   variant->features = target.features;
   variant->rank = static_cast<uint32_t>(target.rank);

@@ -10,6 +10,7 @@
 #include "host/codegen/cpu_features.h"
 #include "host/driver/decision_file.h"
 #include "host/driver/form_check.h"
+#include "host/driver/network_decider.h"
 #include "host/forms/choose.h"
 #include "host/graph/spilled_constant.h"
 #include "host/graph/text.h"
@@ -93,7 +94,7 @@ PassContext make_pass_context(const Target& target, const CompileOptions& option
   context.decisions = options.observer.decisions;
   context.candidates = options.observer.candidates;
   context.spill = options.spill.get();
-  context.combine_parallel = options.decisions && options.decisions->combines_products(target.name);
+  context.combine_parallel = options.decisions && options.decisions->combines_products(target.name).value_or(false);
   if (!context.for_gpu) context.attention = make_attention_policy(target);
   context.forms = [target, small = context.small, spill = context.spill](const Function& network) {
     return forms::make_forms(target, small, &network, spill_if_large(network, spill));
@@ -129,7 +130,7 @@ PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassC
   return result;
 }
 
-std::vector<NodeDecision> run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {
+GraphDecisions run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {
   if (options.verify) verify(graph, FusedOpTable(op_set()), "import");
   expect_forms_of(graph, target);
   if (!target.for_gpu()) forget_devices(graph);
@@ -143,9 +144,15 @@ std::vector<NodeDecision> run_graph_passes(Graph& graph, const Target& target, c
   const std::shared_ptr<RecordedDecisions> recorded = options.records ? options.records(target) : nullptr;
   context.recorded = recorded.get();
   run_on_bodies(graph.main, context, options);
-  for (const Step& step : steps(options.opt_level)) run_pass(*step.pass, step.name, graph, context, options);
+  NetworkDecider network(target, options, context);
+  for (const Step& step : steps(options.opt_level)) {
+    network.before(step.name, graph);
+    run_pass(*step.pass, step.name, graph, context, options);
+    network.after(step.name);
+  }
   if (given) expect_all_taken(*given, target);
-  return {context.decisions->begin() + static_cast<std::ptrdiff_t>(before), context.decisions->end()};
+  return {{context.decisions->begin() + static_cast<std::ptrdiff_t>(before), context.decisions->end()},
+          network.decided()};
 }
 
 }  // namespace gantry

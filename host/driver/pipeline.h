@@ -20,9 +20,15 @@ struct PassRun {
 PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassContext& context,
                  const CompileOptions& options);
 
+/// What was decided while passes ran.
+struct GraphDecisions {
+  std::vector<NodeDecision> nodes;  ///< in their order
+  NetworkDecision network = {};
+};
+
 /// Runs the passes of `options.opt_level` for the target; the observer sees the graph before the first and
 /// after each. After it, every node of main is one kernel or a view. User error for a graph with decisions
-/// that the target cannot compute by (see expect_forms_of). Returns what was decided for its nodes, in their order.
-std::vector<NodeDecision> run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options);
+/// that the target cannot compute by (see expect_forms_of). Returns what was decided for it.
+GraphDecisions run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options);
 
 }  // namespace gantry

@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "host/driver/custom_builder.h"
-#include "host/driver/decision_file.h"
 #include "host/driver/pipeline.h"
 #include "host/driver/spill_constants.h"
 #include "host/ops/bind_dims.h"
@@ -44,15 +43,20 @@ class UnfitKernel : public KnobMisfit {
   std::vector<std::pair<const OpBase*, std::vector<std::string>>> nodes_;
 };
 
-/// What records say, but of works of which it has turned out that what they say does not fit.
+/// What records say, but of works and networks of which it has turned out that what they say does not fit.
 class FittingRecords : public RecordedDecisions {
  public:
-  using Misfits = std::map<std::string, std::string>;  ///< why, by work
+  using Misfits = std::map<std::string, std::string>;  ///< why, by NodeDecision::record_key
   FittingRecords(std::shared_ptr<RecordedDecisions> all, const Misfits& misfits)
       : all_(std::move(all)), misfits_(misfits) {}
   Answer find(const std::string& work) override {
     const auto misfit = misfits_.find(work);
     if (misfit == misfits_.end()) return all_->find(work);
+    return {.unused = {misfit->second}};
+  }
+  NetworkAnswer find_network(const std::string& network) override {
+    const auto misfit = misfits_.find(network);
+    if (misfit == misfits_.end()) return all_->find_network(network);
     return {.unused = {misfit->second}};
   }
 
@@ -258,21 +262,23 @@ class FunctionLowering {
   const CompileOptions& options_;
 };
 
-bool combines_products(const Target& target, const CompileOptions& options) {
-  return options.decisions && options.decisions->combines_products(target.name);
-}
-
 /// Passes for the target. A plan that goes on when values are known does not reach into a GPU's memory: so
 /// far the CPU beside it runs all of such a program, which is optimised for that.
-std::vector<NodeDecision> optimise(Graph& graph, const Target& target, const CompileOptions& options) {
+GraphDecisions optimise(Graph& graph, const Target& target, const CompileOptions& options) {
   const bool has_builtins = calls_builtins(graph.main);
   if (!target.for_gpu() || !(binds_symbols(graph.main) || has_builtins))
     return run_graph_passes(graph, target, options);
   spdlog::info("{}: {}, so the whole model runs on the CPU", target.name,
                has_builtins ? "it decodes images, makes strings or looks into them" : "sizes depend on data");
-  std::vector<NodeDecision> decisions = run_graph_passes(graph, host_target(target), options);
+  GraphDecisions decisions = run_graph_passes(graph, host_target(target), options);
   run_on_cpu(graph.main);
   return decisions;
+}
+
+void optimise(Program& program, const Target& target, const CompileOptions& options) {
+  GraphDecisions decided = optimise(program.graph, target, options);
+  program.decisions = std::move(decided.nodes);
+  program.network = std::move(decided.network);
 }
 
 void lower(Program& program, const Target& target, const CompileOptions& options) {
@@ -287,7 +293,7 @@ void note_misfit(const UnfitKernel& kernel, const std::vector<NodeDecision>& dec
   for (const NodeDecision& node : decisions) {
     if (node.record.empty() || !kernel.concerns(node)) continue;
     recorded = true;
-    misfits.try_emplace(node.work, fmt::format("{}: {}", node.record, kernel.what()));
+    misfits.try_emplace(node.record_key, fmt::format("{}: {}", node.record, kernel.what()));
   }
   if (!recorded) throw UnfitKernel(kernel);
 }
@@ -299,11 +305,12 @@ Program build_with_records(const Graph& graph, const Target& target, CompileOpti
     auto records = all(asked);
     return records == nullptr ? nullptr : std::make_shared<FittingRecords>(std::move(records), misfits);
   };
-  const size_t told = options.observer.decisions == nullptr ? 0 : options.observer.decisions->size();
+  CompileObserver& observer = options.observer;
+  const size_t told = observer.decisions == nullptr ? 0 : observer.decisions->size();
+  const size_t told_of_network = observer.network_records == nullptr ? 0 : observer.network_records->size();
   for (;;) {
     Program program{clone_graph(graph), {}, {}, {}, {}, {}, {}};
-    program.decisions = optimise(program.graph, target, options);
-    program.combined = combines_products(target, options);
+    optimise(program, target, options);
     try {
       lower(program, target, options);
       return program;
@@ -311,9 +318,10 @@ Program build_with_records(const Graph& graph, const Target& target, CompileOpti
       note_misfit(kernel, program.decisions, misfits);
     }
     // What was heard of the program that is gone; fusions and layouts are of the last one alone.
-    if (options.observer.decisions != nullptr) options.observer.decisions->resize(told);
-    if (options.observer.fusion != nullptr) *options.observer.fusion = {};
-    if (options.observer.layouts != nullptr) *options.observer.layouts = {};
+    if (observer.decisions != nullptr) observer.decisions->resize(told);
+    if (observer.network_records != nullptr) observer.network_records->resize(told_of_network);
+    if (observer.fusion != nullptr) *observer.fusion = {};
+    if (observer.layouts != nullptr) *observer.layouts = {};
   }
 }
 
@@ -327,8 +335,7 @@ Program build_program(const Graph& graph, const Target& target, const CompileOpt
 Program build_program(Graph&& graph, const Target& target, const CompileOptions& options) {
   if (options.records) return build_with_records(graph, target, options);
   Program program{std::move(graph), {}, {}, {}, {}, {}, {}};
-  program.decisions = optimise(program.graph, target, options);
-  program.combined = combines_products(target, options);
+  optimise(program, target, options);
   if (options.spill != nullptr) spill_constants(program.graph, *options.spill);
   lower(program, target, options);
   return program;

@@ -30,7 +30,7 @@ struct Program {
   /// By index into kernels: what those call that have no loop nest, but code that the user wrote.
   std::map<size_t, std::shared_ptr<const CustomCall>> custom = {};
   std::vector<NodeDecision> decisions = {};  ///< of the nodes that had a choice, in their order
-  bool combined = false;                     ///< products of the same data are one, as the decisions ask for
+  NetworkDecision network = {};              ///< what was decided for it as a whole
 };
 
 /// Runs passes and lowering. Nodes of equal work (KernelWork) are lowered once, and kernels that print alike

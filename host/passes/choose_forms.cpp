@@ -19,9 +19,12 @@
 namespace gantry {
 namespace {
 
+std::string name_text(const Node& node) {
+  return node.origin.empty() ? node.op->name : fmt::format("{} ({})", fmt::join(node.origin, ", "), node.op->name);
+}
+
 [[noreturn]] void refuse(const Node& node, const Decision& decision, const std::string& place, const std::string& why) {
-  user_error("{}{}{} of {} does not fit: {}", place, place.empty() ? "" : ": ", to_string(decision),
-             node.origin.empty() ? node.op->name : fmt::format("{} ({})", fmt::join(node.origin, ", "), node.op->name),
+  user_error("{}{}{} of {} does not fit: {}", place, place.empty() ? "" : ": ", to_string(decision), name_text(node),
              why);
 }
 
@@ -74,6 +77,7 @@ class Chooser {
       : function_(function), forms_(forms), context_(context) {}
 
   FormChoices run() {
+    leave_unfit_layouts();
     for (const Node* node : function_.nodes()) behaviours_.emplace(node, behaviours_of(*node));
     const bool may_differ = std::ranges::any_of(behaviours_, [](const auto& entry) {
       const auto& [node, some] = entry;
@@ -89,6 +93,31 @@ class Chooser {
 
  private:
   using Behaviours = std::vector<Behaviour>;
+
+  /// Recorded layouts were measured together: without one of them the others are something else.
+  void leave_unfit_layouts() {
+    RecordedLayouts* layouts = context_.recorded_layouts;
+    if (layouts == nullptr) return;
+    for (const auto& [node, decision] : layouts->decisions) {
+      const Misfit why = misfit_of(*node, decision);
+      if (!why) continue;
+      layouts->misfit = fmt::format("{}: {} of {} does not fit: {}", layouts->place, to_string(decision),
+                                    name_text(*node), *why);
+      context_.recorded_layouts = nullptr;
+      return;
+    }
+  }
+
+  Misfit misfit_of(const Node& node, const Decision& decision) const {
+    if (node.inputs.empty()) return "nothing is decided for it";
+    const FormQuestion question{.node = node, .weight = node.inputs.size() > 1 ? node.inputs[1] : nullptr};
+    if (!has_choice(question)) return "nothing is decided for it";
+    return forms_.misfit(question, decision);
+  }
+
+  bool has_choice(const FormQuestion& question) const {
+    return forms_.has_choice(question) && !(context_.small && shares_weight(question.node));
+  }
 
   static bool may_be_last(const Behaviours& some) {
     return std::ranges::any_of(some, [](const Behaviour& one) {
@@ -111,7 +140,7 @@ class Chooser {
     }
     if (node.inputs.empty()) return {{}};
     FormQuestion question{.node = node, .weight = node.inputs.size() > 1 ? node.inputs[1] : nullptr};
-    if (!forms_.has_choice(question) || (context_.small && shares_weight(node))) return {{}};
+    if (!has_choice(question)) return {{}};
     Behaviours formed;
     for (FormOption& option : options_of(node, question)) formed.push_back(formed_by(std::move(option), node));
     choices_[&node].question = std::make_unique<FormQuestion>(std::move(question));
@@ -140,6 +169,7 @@ class Chooser {
 
   /// None, too, where it does not fit.
   std::optional<Decision> recorded(const FormQuestion& question) {
+    if (auto decision = recorded_layout(question.node)) return decision;
     if (context_.recorded == nullptr) return std::nullopt;
     NodeDecision& decided = choices_[&question.node].decided;
     decided.work = work_digest(function_, question.node);
@@ -151,7 +181,20 @@ class Chooser {
       return std::nullopt;
     }
     decided.record = std::move(place);
+    decided.record_key = decided.work;
     return decision;
+  }
+
+  std::optional<Decision> recorded_layout(const Node& node) {
+    const RecordedLayouts* layouts = context_.recorded_layouts;
+    if (layouts == nullptr) return std::nullopt;
+    const auto found =
+        std::ranges::find(layouts->decisions, &node, &std::pair<const Node*, Decision>::first);
+    if (found == layouts->decisions.end()) return std::nullopt;
+    NodeDecision& decided = choices_[&node].decided;
+    decided.record = layouts->place;
+    decided.record_key = layouts->key;
+    return found->second;
   }
 
   Behaviour formed_by(FormOption&& option, const Node& node) const {

@@ -72,7 +72,8 @@ struct Verdict {
 class Grouper {
  public:
   /// `record`: where decisions are put down; null: nobody asks.
-  Grouper(const Function& function, FusionRecord* record) : function_(function), record_(record) {
+  Grouper(const Function& function, FusionRecord* record, std::span<const Separation> apart)
+      : function_(function), record_(record), apart_(apart) {
     for (const auto& [value, users] : function.users()) users_[value] = users;
     outputs_.insert(function.outputs.begin(), function.outputs.end());
     for (size_t i = 0; i < function.nodes().size(); ++i) position_[function.nodes()[i]] = i;
@@ -85,8 +86,8 @@ class Grouper {
       if (is_anchor(**it)) grow_from_anchor(*it);
     }
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-      const bool joins =
-          group_of_.count(*it) != 0 || join_operand(*it) || join_copied(*it) || join_users(*it);
+      const bool joins = group_of_.count(*it) != 0 ||
+                         (!stays_apart(**it) && (join_operand(*it) || join_copied(*it) || join_users(*it)));
       if (!joins) {
         open_group(*it, nullptr);
         joined(**it, joins_nothing(**it) ? FusionRule::kByItself : FusionRule::kSink);
@@ -173,6 +174,30 @@ class Grouper {
     return std::nullopt;
   }
 
+  // --- what a decision keeps apart
+
+  bool is_apart(const Node& maker, const Node& reader) const {
+    return std::ranges::any_of(apart_, [&](const Separation& edge) { return edge.is_of(maker, reader); });
+  }
+
+  // A node shares a kernel with all of its users, or with none.
+  bool stays_apart(const Node& node) {
+    if (apart_.empty() || node.results.size() != 1) return false;
+    const auto& users = users_of(node);
+    const bool stays = std::ranges::any_of(users, [&](const Node* user) { return is_apart(node, *user); });
+    if (stays) refuse(node, FusionRule::kKeptApart);
+    return stays;
+  }
+
+  // Whether the node reads a member that it is to stay apart from.
+  bool is_apart_from(const Node& node, const std::vector<Node*>& members) const {
+    return !apart_.empty() &&
+           std::ranges::any_of(members, [&](const Node* member) {
+             return std::ranges::find(node.inputs, member->result()) != node.inputs.end() &&
+                    is_apart(*member, node);
+           });
+  }
+
   // --- first: what follows a convolution or matrix product
 
   // Why not; nothing where it may.
@@ -253,7 +278,8 @@ class Grouper {
     Node* next = nullptr;
     while (members.size() < kMaxGroupSize) {
       next = next_outside_user(members);
-      const auto why_not = next == nullptr ? FusionRule::kReturned : cannot_follow(*next, *anchor);
+      auto why_not = next == nullptr ? FusionRule::kReturned : cannot_follow(*next, *anchor);
+      if (!why_not && is_apart_from(*next, members)) why_not = FusionRule::kKeptApart;
       if (why_not) {
         end = *why_not;
         break;
@@ -469,6 +495,7 @@ class Grouper {
 
   const Function& function_;
   FusionRecord* record_;
+  std::span<const Separation> apart_;
   std::unordered_map<const Value*, std::vector<Node*>> users_;
   std::set<const Value*> outputs_;
   std::unordered_map<const Node*, size_t> position_;
@@ -484,8 +511,9 @@ class Grouper {
 
 }  // namespace
 
-std::vector<FusionGroup> find_fusion_groups(const Function& function, bool enable, FusionRecord* record) {
-  if (enable) return Grouper(function, record).run();
+std::vector<FusionGroup> find_fusion_groups(const Function& function, bool enable, FusionRecord* record,
+                                            std::span<const Separation> apart) {
+  if (enable) return Grouper(function, record, apart).run();
   std::vector<FusionGroup> groups;
   for (Node* node : function.nodes()) groups.push_back({{node}});
   if (record == nullptr) return groups;

@@ -90,6 +90,8 @@ std::string value_text(const FusionReason& reason, const OpDef& op) {
   switch (reason.rule) {
     case FusionRule::kDisabled:
       return "fusion is off: every op is a kernel of its own";
+    case FusionRule::kKeptApart:
+      return fmt::format("a decision keeps {} apart", other);
     case FusionRule::kReturned:
       return "the value is returned as an output";
     case FusionRule::kView:
@@ -172,6 +174,7 @@ constexpr std::array kNames{"anchor",
                             "into_choice",
                             "into_reduction",
                             "disabled",
+                            "kept_apart",
                             "returned",
                             "view",
                             "opaque",

@@ -32,6 +32,7 @@ enum class FusionRule : uint8_t {
 
   // What keeps the node that makes a value apart from its reader.
   kDisabled,             ///< every node is a kernel of its own
+  kKeptApart,            ///< a decision says so
   kReturned,             ///< an output of the function
   kView,                 ///< of a view: its bytes are there already
   kOpaque,               ///< of class opaque

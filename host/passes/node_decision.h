@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/graph/graph.h"
+#include "host/passes/network_decision.h"
 
 namespace gantry {
 
@@ -33,6 +34,8 @@ struct NodeDecision {
   std::string work = {};              ///< work_digest() of the node (host/passes/work_digest.h)
   /// The record of tuning that decided it, "lab.db: record 17"; empty: none did.
   std::string record = {};
+  /// By which that record was found: `work`, or a network_digest().
+  std::string record_key = {};
   /// Records of its work that do not decide it, and why.
   std::vector<std::string> unused_records = {};
 };
@@ -73,6 +76,24 @@ class RecordedDecisions {
   virtual ~RecordedDecisions() = default;
   /// By work_digest() (host/passes/work_digest.h).
   virtual Answer find(const std::string& work) = 0;
+
+  struct NetworkAnswer {
+    /// The form says what it is ("layouts", "combined", "apart"), its parts of which nodes.
+    std::optional<Decision> decision;
+    std::vector<NumberedDecision> parts;
+    std::string place;
+    std::vector<std::string> unused;
+  };
+  /// By network_digest(), of that question.
+  virtual NetworkAnswer find_network(const std::string& network) = 0;
+};
+
+/// Decisions that were recorded for nodes of a function together: all are taken, or none.
+struct RecordedLayouts {
+  std::string key;    ///< network_digest()
+  std::string place;  ///< of their record
+  std::vector<std::pair<const Node*, Decision>> decisions;
+  std::string misfit = {};  ///< why none is taken; empty: they are
 };
 
 }  // namespace gantry

@@ -11,6 +11,7 @@
 
 #include "host/graph/graph.h"
 #include "host/passes/attention_policy.h"
+#include "host/passes/network_decision.h"
 
 namespace gantry {
 
@@ -19,6 +20,7 @@ struct FusionReport;  // host/passes/fusion_report.h
 class LayoutRecord;   // host/passes/layout_record.h
 class GivenDecisions;
 class RecordedDecisions;
+struct RecordedLayouts;
 class SpillFile;      // host/support/spill_file.h
 struct NodeDecision;  // these of host/passes/node_decision.h
 
@@ -37,6 +39,8 @@ struct PassContext {
   bool combine_parallel = false;
   /// Products of u8 by i8 take less time than those of i32.
   bool multiplies_bytes = false;
+  /// What fuse_ops keeps apart although it could be one kernel.
+  std::vector<Separation> apart = {};
   AttentionPolicy attention;
   /// Forms of a function's nodes (host/passes/form_set.h). Absent: layouts and weights stay as they are.
   std::function<std::unique_ptr<FormSet>(const Function&)> forms;
@@ -50,6 +54,8 @@ struct PassContext {
   /// Decisions for nodes that none is given for and that have none; those that do not fit are not used. Null: there are
   /// none.
   RecordedDecisions* recorded = nullptr;
+  /// The same of nodes of this function, found together; they come before those. What does not fit is put down there.
+  RecordedLayouts* recorded_layouts = nullptr;
   /// Where alter_layout puts down what was decided, in the order of the nodes; null: nobody asks. With what else was
   /// looked at where `candidates` is true.
   std::vector<NodeDecision>* decisions = nullptr;

@@ -119,7 +119,8 @@ void alter_layout(Graph& graph, PassContext& context);
 ///  - not where a value would be computed more often than it has elements: before broadcasting, padding and
 ///  window
 ///    reductions; and ops that choose among several inputs take in but a step of arithmetic;
-///  - opaque nodes, views and nodes with several results stay alone.
+///  - opaque nodes, views and nodes with several results stay alone;
+///  - what PassContext::apart keeps apart: a node that one of its readers is to be kept from joins none.
 /// Only the last node of a group is read outside: a node joins only the group that holds all of its users.
 /// After it, every node of main is a `fused` op with one body (host/passes/fuse_ops.h), an opaque op, or a
 /// view. (Without PassContext::fuse, every node gets a group of its own.) PassContext::fusion is told which rules

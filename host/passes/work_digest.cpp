@@ -5,6 +5,8 @@
 
 #include <map>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "device_runtime/src/sha256.h"
@@ -16,6 +18,7 @@ namespace {
 
 // What is written differs where this does: change it with what the text says.
 constexpr const char* kVersion = "work 1\n";
+constexpr const char* kNetworkVersion = "network 1";
 
 std::string hexadecimal(const ConstantData& constant) {
   const std::span<const std::byte> bytes(constant.bytes, constant.size);
@@ -27,17 +30,33 @@ std::string hexadecimal(const ConstantData& constant) {
 /// Values are numbered in the order in which the text meets them.
 class WorkText {
  public:
+  explicit WorkText(std::string head) : text_(std::move(head)) {}
+
   void add(const Node& node) {
-    std::vector<std::string> inputs, results;
-    for (const Value* input : node.inputs) inputs.push_back(input == nullptr ? "none" : reference(*input));
+    const std::vector<std::string> inputs = references(node.inputs);
     const std::string attrs = to_string(*renamer_.rename(*node.attrs));
-    for (const Value* result : node.results) results.push_back(reference(*result));
+    const std::vector<std::string> results = references(node.results);
     text_ += fmt::format("{} = {}({}) {{{}}}\n", fmt::join(results, ", "), node.op->name,
                          fmt::join(inputs, ", "), attrs);
+  }
+  /// Functions that its nodes call have been optimised by now, and are computed as they are whatever is decided here.
+  void add(const Function& function) {
+    text_ += fmt::format("of ({})\n", fmt::join(references(function.parameters), ", "));
+    for (const Node* node : function.nodes()) {
+      add(*node);
+      if (node->decision) text_ += to_string(*node->decision) + "\n";
+      if (!node->bodies.empty()) text_ += fmt::format("calls {}\n", node->bodies.size());
+    }
+    text_ += fmt::format("return {}\n", fmt::join(references(function.outputs), ", "));
   }
   const std::string& text() const { return text_; }
 
  private:
+  std::vector<std::string> references(const std::vector<Value*>& values) {
+    std::vector<std::string> said;
+    for (const Value* value : values) said.push_back(value == nullptr ? "none" : reference(*value));
+    return said;
+  }
   /// With what is to be said of the value where it is met first.
   std::string reference(const Value& value) {
     const auto [entry, is_new] = numbers_.try_emplace(&value, numbers_.size());
@@ -50,8 +69,12 @@ class WorkText {
 
   DimRenamer renamer_;
   std::map<const Value*, size_t> numbers_;
-  std::string text_ = kVersion;
+  std::string text_;
 };
+
+std::string digest_of(const std::string& text) {
+  return runtime::to_hex(runtime::sha256(std::as_bytes(std::span(text))));
+}
 
 /// The node that a kernel of the node takes in behind it; null if there is none.
 const Node* follower(const Function& function, const Node& node) {
@@ -72,14 +95,23 @@ std::vector<const Node*> work_nodes(const Function& function, const Node& node) 
 }
 
 std::string work_text(const Function& function, const Node& node) {
-  WorkText text;
+  WorkText text(kVersion);
   for (const Node* step : work_nodes(function, node)) text.add(*step);
   return text.text();
 }
 
 std::string work_digest(const Function& function, const Node& node) {
-  const std::string text = work_text(function, node);
-  return runtime::to_hex(runtime::sha256(std::as_bytes(std::span(text))));
+  return digest_of(work_text(function, node));
+}
+
+std::string network_text(const Function& function, NetworkQuestion question) {
+  WorkText text(fmt::format("{}, {}\n", kNetworkVersion, name_of(question)));
+  text.add(function);
+  return text.text();
+}
+
+std::string network_digest(const Function& function, NetworkQuestion question) {
+  return digest_of(network_text(function, question));
 }
 
 }  // namespace gantry

@@ -68,15 +68,16 @@ struct Verdict {
 
 /// The gains of one setting, each of another decision.
 std::vector<const Record*> gains_of(std::span<const Record* const> records) {
-  std::vector<std::pair<const Decision*, Verdict>> verdicts;
+  std::vector<std::pair<const Record*, Verdict>> verdicts;
   for (const Record* record : records) {
-    auto found =
-        std::ranges::find_if(verdicts, [&](const auto& one) { return *one.first == record->decision; });
-    if (found == verdicts.end()) found = verdicts.insert(verdicts.end(), {&record->decision, {}});
+    auto found = std::ranges::find_if(verdicts, [&](const auto& one) {
+      return one.first->decision == record->decision && one.first->parts == record->parts;
+    });
+    if (found == verdicts.end()) found = verdicts.insert(verdicts.end(), {record, {}});
     found->second.add(*record);
   }
   std::vector<const Record*> gains;
-  for (const auto& [decision, verdict] : verdicts) {
+  for (const auto& [first, verdict] : verdicts) {
     if (const Record* gain = verdict.gain()) gains.push_back(gain);
   }
   return gains;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "host/support/error.h"
+#include "host/support/words.h"
 
 namespace gantry::records {
 namespace {
@@ -95,6 +97,21 @@ Decision decision_of(std::string_view column, const std::string& text) {
   }
 }
 
+/// Of a text as decision_text() makes it the parts, which it has behind the first decision.
+std::vector<NumberedDecision> parts_of(std::string_view column, std::string_view text) {
+  std::vector<NumberedDecision> parts;
+  while (!text.empty()) {
+    text.remove_prefix(1);  // ';'
+    const std::string_view part = trim(text.substr(0, text.find(';')));
+    int64_t node = 0;
+    const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), node);
+    if (error != std::errc()) user_error("{}: '{}' is no decision of a numbered node", column, part);
+    parts.push_back({node, decision_of(column, std::string(rest, part.data() + part.size()))});
+    text.remove_prefix(std::min(text.find(';'), text.size()));
+  }
+  return parts;
+}
+
 Outcome outcome_of(const std::string& name) {
   const auto outcome = find_outcome(name);
   if (!outcome) user_error("outcome: '{}' is none", name);
@@ -174,7 +191,7 @@ Row row_of(const Record& record) {
              setting.optimize,
              setting.generator,
              record.op,
-             to_string(record.decision),
+             decision_text(record),
              to_string(record.baseline),
              std::string(name_of(record.outcome)),
              record.reason,
@@ -204,7 +221,10 @@ Record record_of(int64_t id, const Row& row) {
   setting.threads = threads == static_cast<int>(threads) ? static_cast<int>(threads) : 0;
   for (std::string* text : {&setting.precision, &setting.optimize, &setting.generator, &record.op})
     *text = read.text();
-  record.decision = decision_of("decision", read.text());
+  const std::string decision = read.text();
+  const size_t parts = std::min(decision.find(';'), decision.size());
+  record.decision = decision_of("decision", decision.substr(0, parts));
+  record.parts = parts_of("decision", std::string_view(decision).substr(parts));
   record.baseline = decision_of("baseline", read.text());
   record.outcome = outcome_of(read.text());
   record.reason = read.text();

@@ -20,6 +20,7 @@ constexpr size_t kDigestDigits = 64;
 // Longer is no name, and no list of names or features, that anybody reads.
 constexpr size_t kMostName = 1000, kMostText = 20000;
 constexpr int kMostThreads = 4096;
+constexpr size_t kMostParts = 100000;
 constexpr size_t kMostProcesses = 10000;
 // A day: a run of a network takes less.
 constexpr double kMostSeconds = 86400;
@@ -51,6 +52,17 @@ void check_decision(std::string_view field, const Decision& decision) {
   } catch (const Error&) {
   }
   if (read != decision) user_error("{}: {} is no decision", field, to_string(decision));
+}
+
+/// Of a network's nodes.
+void check_parts(const Record& record) {
+  if (record.parts.empty()) return;
+  if (record.op != kNetworkOp) user_error("decision: has parts, which those of one node have not");
+  if (record.parts.size() > kMostParts)
+    user_error("decision: {} parts are more than it may have, {}", record.parts.size(), kMostParts);
+  for (const NumberedDecision& part : record.parts) check_decision("decision", part.decision);
+  if (record.parts.front().node < 0 || !std::ranges::is_sorted(record.parts, {}, &NumberedDecision::node))
+    user_error("decision: its parts are not in the order of nodes");
 }
 
 void check_seconds(std::string_view field, double seconds) {
@@ -126,6 +138,7 @@ void check(const Record& record) {
   check(record.key.setting);
   check_name("op", record.op);
   check_decision("decision", record.decision);
+  check_parts(record);
   check_decision("baseline", record.baseline);
   check_text("reason", record.reason, kMostText);
   if ((record.outcome == Outcome::kMeasured) != record.timing.has_value())
@@ -138,6 +151,12 @@ void check(const Record& record) {
   check_text("beside", record.beside, kMostText);
   if (!is_date(record.date)) user_error("date: '{}' is no date such as 2026-11-27T08:05:00Z", record.date);
   check_text("source", record.source, kMostName);
+}
+
+std::string decision_text(const Record& record) {
+  std::string text = to_string(record.decision);
+  for (const auto& [node, decision] : record.parts) text += fmt::format("; {} {}", node, to_string(decision));
+  return text;
 }
 
 bool is_gain(const Timing& timing) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "host/graph/decision.h"
+#include "host/passes/network_decision.h"
 
 namespace gantry::records {
 
@@ -41,6 +42,7 @@ struct Key {
   /// work_digest() of the node (host/passes/work_digest.h), 64 hexadecimal digits. It covers the op, its
   /// attributes, the types and extents of what it reads and writes, what of that is constant, and the
   /// elementwise steps that follow it and that nobody else reads; not the values of constants, and no names.
+  /// Of what is decided for a network as a whole network_digest(): the same of all of its nodes, and what is asked.
   std::string work;
   Setting setting;
 
@@ -73,12 +75,19 @@ struct Timing {
   bool operator==(const Timing&) const = default;
 };
 
+inline constexpr char kNetworkOp[] = "network";
+
 struct Record {
   int64_t id = 0;  ///< of the store that it was read from, rising with time; 0: of none yet
   Key key;
-  std::string op;  ///< of the node: "nn.conv"
+  std::string op;  ///< of the node: "nn.conv"; of a network kNetworkOp
+  /// Of a network {form=layouts}, {form=combined} or {form=apart}: what is decided, of the nodes of `parts`.
   Decision decision;
-  /// With which it was compared. Of a confirmation: what the compiler takes by itself.
+  /// Of a network alone, by the numbers of its nodes, which rise: how those are computed whose images lie otherwise,
+  /// or {form=apart, reader=N}, which node N is kept apart from that reads it.
+  std::vector<NumberedDecision> parts = {};
+  /// With which it was compared. Of a confirmation: what the compiler takes by itself. Of a network {form=own},
+  /// or {form=separate} products.
   Decision baseline;
   Outcome outcome = Outcome::kMeasured;
   std::string reason;            ///< of what was not measured: what was wrong, for people
@@ -103,6 +112,9 @@ struct Record {
 /// longer than such text is or has control characters, a date that is none, times of what was not measured or
 /// none of what was.
 void check(const Record& record);
+
+/// "{form=direct, block=8}"; with parts "{form=layouts}; 12 {form=direct, block=8}; 15 {form=gemm}".
+std::string decision_text(const Record& record);
 
 /// What a machine said, or how a file is called, in one line of a length that records take.
 std::string line_of(std::string text);

@@ -14,21 +14,35 @@ class StoreDecisions : public RecordedDecisions {
 
   Answer find(const std::string& work) override {
     const auto [known, is_new] = answers_.try_emplace(work);
-    if (is_new) known->second = ask(work);
+    if (is_new) {
+      const Best best = best_of(store_->of_work(work), setting_);
+      Answer& answer = known->second;
+      if (best.record) answer.decision = best.record->decision;
+      answer.place = place_of(best);
+      answer.unused = unused_of(best);
+    }
     return known->second;
   }
 
- private:
-  Answer ask(const std::string& work) const {
-    Best best = best_of(store_->of_work(work), setting_);
-    Answer answer;
+  NetworkAnswer find_network(const std::string& network) override {
+    Best best = best_of(store_->of_work(network), setting_);
+    NetworkAnswer answer{.place = place_of(best), .unused = unused_of(best)};
     if (best.record) {
       answer.decision = best.record->decision;
-      answer.place = fmt::format("{}: record {}", store_->place(), best.record->id);
+      answer.parts = std::move(best.record->parts);
     }
-    for (const std::string& mismatch : best.mismatches)
-      answer.unused.push_back(fmt::format("{}: records {}", store_->place(), mismatch));
     return answer;
+  }
+
+ private:
+  std::string place_of(const Best& best) const {
+    return best.record ? fmt::format("{}: record {}", store_->place(), best.record->id) : "";
+  }
+  std::vector<std::string> unused_of(const Best& best) const {
+    std::vector<std::string> unused;
+    for (const std::string& mismatch : best.mismatches)
+      unused.push_back(fmt::format("{}: records {}", store_->place(), mismatch));
+    return unused;
   }
 
   std::shared_ptr<Store> store_;

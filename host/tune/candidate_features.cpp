@@ -1,5 +1,7 @@
 #include "host/tune/candidate_features.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -46,19 +48,48 @@ void add_type(std::vector<float>& features, const Value* value) {
   features.push_back(value == nullptr ? kMissing : static_cast<float>(byte_width(value->type.dtype)));
 }
 
+void add_type_names(std::vector<std::string>& names, std::string_view value) {
+  for (size_t i = 0; i < kAxes; ++i) names.push_back(fmt::format("{}.{}", value, i));
+  names.push_back(fmt::format("{}.bytes", value));
+}
+
 void add_dim(std::vector<float>& features, const Dim& dim) {
   const auto value = dim.constant();
   features.push_back(value ? log_of(static_cast<double>(*value)) : kMissing);
 }
 
+const std::vector<std::string_view>& forms() {
+  static const std::vector<std::string_view> names = form_names();
+  return names;
+}
+
+const std::vector<std::string_view>& knobs() {
+  static const std::vector<std::string_view> names = knob_names();
+  return names;
+}
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names{"predicted"};
+  for (const std::string_view form : forms()) names.push_back(fmt::format("form.{}", form));
+  for (const std::string_view knob : knobs()) names.push_back(fmt::format("knob.{}", knob));
+  for (const std::string_view value : {"data", "weight", "result"}) add_type_names(names, value);
+  for (const char* name : {"flops", "bytes", "vector_bytes", "vector_registers", "l1_bytes", "l2_bytes", "threads"})
+    names.emplace_back(name);
+  return names;
+}
+
 }  // namespace
+
+const std::vector<std::string>& feature_names() {
+  static const std::vector<std::string> names = all_names();
+  return names;
+}
 
 std::vector<float> features_of(const Node& node, const Decision& decision, std::optional<double> predicted,
                                const Target& target, int threads) {
-  static const std::vector<std::string_view> forms = form_names(), knobs = knob_names();
   std::vector<float> features{predicted ? log_of(*predicted) : kMissing};
-  for (const std::string_view form : forms) features.push_back(decision.form == form ? 1 : 0);
-  for (const std::string_view knob : knobs) {
+  for (const std::string_view form : forms()) features.push_back(decision.form == form ? 1 : 0);
+  for (const std::string_view knob : knobs()) {
     const auto own = std::ranges::find(decision.knobs, knob, &std::pair<std::string, int64_t>::first);
     features.push_back(own == decision.knobs.end() ? kMissing : log_of(static_cast<double>(own->second)));
   }

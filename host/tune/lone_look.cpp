@@ -33,7 +33,7 @@ std::optional<double> predicted_of(const LoweredProgram& program, const Target& 
 }  // namespace
 
 Look look_at_lone(const Function& function, const Node& node, const Decision& decision,
-                  const CompileOptions& options) {
+                  const CompileOptions& options, int threads) {
   Look look;
   CompileOptions alone = options;
   alone.threads = 1;
@@ -48,7 +48,7 @@ Look look_at_lone(const Function& function, const Node& node, const Decision& de
     if (error.kind() != ErrorKind::kUser) throw;
     look.misfit = error.what();
   }
-  look.features = features_of(node, decision, look.predicted, target, options.threads);
+  look.features = features_of(node, decision, look.predicted, target, threads);
   return look;
 }
 

@@ -6,8 +6,9 @@
 
 namespace gantry::tune {
 
-/// Lowers the node with what counts as its work behind it. `options`: of one target; thread-safe.
+/// Lowers the node with what counts as its work behind it. `options`: of one target; thread-safe. `threads`: that
+/// compute.
 Look look_at_lone(const Function& function, const Node& node, const Decision& decision,
-                  const CompileOptions& options);
+                  const CompileOptions& options, int threads);
 
 }  // namespace gantry::tune

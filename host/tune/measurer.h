@@ -62,6 +62,9 @@ class Measurer {
   /// is a program that runs.
   virtual std::vector<Batch> measure(const Choices& base, const std::vector<std::vector<Trial>>& batches,
                                      Effort effort) = 0;
+  /// Each of the others against the base: `whole` alone.
+  virtual std::vector<Batch> measure_whole(const Choices& base, const std::vector<Choices>& others,
+                                           Effort effort) = 0;
   /// Batches that are best handed over together: some are built, or measured elsewhere, while others are
   /// measured.
   virtual size_t batches_at_once() const { return 1; }

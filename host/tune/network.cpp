@@ -13,8 +13,10 @@
 #include "host/graph/text.h"
 #include "host/ops/op.h"
 #include "host/passes/pass.h"
+#include "host/passes/work_digest.h"
 #include "host/records/work_program.h"
 #include "host/support/in_parallel.h"
+#include "host/tune/fused_edges.h"
 #include "host/tune/lone_look.h"
 #include "host/tune/prior.h"
 #include "host/tune/space.h"
@@ -24,6 +26,9 @@ namespace {
 
 /// The pass that applies decisions.
 constexpr std::string_view kDecides = "alter_layout";
+
+/// The one that makes kernels.
+constexpr std::string_view kFuses = "fuse_ops";
 
 /// Those that combine products where that is asked for.
 constexpr std::string_view kCombine[] = {"combine_parallel_conv2d", "combine_parallel_batch_matmul"};
@@ -45,6 +50,8 @@ struct Compiled {
   std::vector<NodeDecision> decisions;
   std::optional<Graph> before;                         ///< main as it was when decisions were made
   bool may_combine = false;                            ///< products that are apart may be one
+  NetworkDecision network;
+  std::vector<FusedEdge> fused;  ///< of main, where kernels were made of it
   std::vector<std::vector<std::string>> step_origins;  ///< by index in the plan; empty: calls no kernel
   std::vector<std::string> step_kernels;
 };
@@ -52,10 +59,15 @@ struct Compiled {
 Compiled compile(const Graph& graph, CompileOptions options) {
   Compiled compiled;
   bool decided = false;
+  FusionReport fusion;
   options.observer.decisions = &compiled.decisions;
+  options.observer.network = &compiled.network;
+  options.observer.fusion = &fusion;
   options.observer.graph_pass = [&](const std::string& pass, const Graph& now) {
     decided = decided || pass == kDecides;
     if (!decided) compiled.before = clone_graph(now);
+    // Nodes of the report live as long as the graph.
+    if (pass == kFuses && compiled.fused.empty()) compiled.fused = fused_edges(fusion);
     for (const std::string_view combines : kCombine)
       if (pass == combines) compiled.may_combine = compiled.may_combine || has_work(combines, now);
   };
@@ -84,14 +96,17 @@ struct Network::Parts {
   std::vector<NodeDecision> lines;     ///< of all nodes, untuned
   std::vector<std::optional<size_t>> task_of_line;
   std::vector<Task> tasks;
-  bool combined = false, may_combine = false;
+  NetworkDecision network;  ///< untuned
+  bool may_combine = false;
   std::vector<std::set<std::string>> origins;  ///< of each task: of what its kernels compute, untuned
   BuiltNetwork untuned;
+  int threads = 1;  ///< that compute
   std::mutex looks_mutex;
   std::map<std::pair<size_t, std::string>, Look> looks;
 
   void find_tasks();
   void find_origins(const Compiled& compiled);
+  void find_fusions(const std::vector<FusedEdge>& fused);
   std::vector<std::vector<size_t>> steps_of(const std::vector<std::vector<std::string>>& step_origins) const;
   std::vector<NodeDecision> lines_of(const Choices& choices) const;
 };
@@ -100,7 +115,9 @@ struct Network::Parts {
 void Network::Parts::find_tasks() {
   std::map<std::pair<std::string, std::string>, size_t> known;
   task_of_line.resize(lines.size());
+  int64_t number = -1;
   for (const Node* node : before.main.nodes()) {
+    ++number;
     // Lines are in the order of nodes; those of the functions that control flow calls have no node here.
     size_t line = 0;
     for (; line < lines.size(); ++line) {
@@ -122,6 +139,7 @@ void Network::Parts::find_tasks() {
       task.layouts = layouts_of(questions.back(), context, decided.decision);
     }
     tasks[entry->second].nodes.push_back(origin_text(node->origin));
+    tasks[entry->second].numbers.push_back(number);
   }
 }
 
@@ -137,6 +155,22 @@ void Network::Parts::find_origins(const Compiled& compiled) {
       if (!intersect(compiled.step_origins[step], own[task])) continue;
       origins[task].insert(compiled.step_origins[step].begin(), compiled.step_origins[step].end());
       tasks[task].kernel = compiled.step_kernels[step];
+      break;
+    }
+  }
+}
+
+/// What the kernels of tasks take in that could be a kernel of its own.
+void Network::Parts::find_fusions(const std::vector<FusedEdge>& fused) {
+  for (const FusedEdge& one : fused) {
+    const auto edge = numbered(before.main, one.edge);
+    if (!edge) continue;  // it was made behind the decisions
+    for (Task& task : tasks) {
+      const int64_t anchor = one.anchor_reads ? edge->reader : edge->maker;
+      if (std::ranges::find(task.numbers, anchor) == task.numbers.end()) continue;
+      auto fusion = std::ranges::find(task.fusions, one.what, &OtherFusion::what);
+      if (fusion == task.fusions.end()) fusion = task.fusions.insert(fusion, {one.what, {}});
+      fusion->apart.push_back(*edge);
       break;
     }
   }
@@ -169,9 +203,9 @@ Network::Network(Graph graph, CompileOptions options) : parts_(std::make_unique<
   parts.target = with_precision(options.targets.front(), options.precision);
   parts.graph = std::move(graph);
   parts.options = std::move(options);
-  parts.combined = parts.options.decisions && parts.options.decisions->combines_products(parts.target.name);
   Compiled compiled = compile(parts.graph, parts.options);
-  parts.may_combine = compiled.may_combine && !parts.combined;
+  parts.network = compiled.network;
+  parts.may_combine = compiled.may_combine && !parts.network.combined;
   parts.lines = std::move(compiled.decisions);
   if (compiled.before) parts.before = std::move(*compiled.before);
   parts.context = {parts.target, parts.options.optimize == Optimize::kSize, {}};
@@ -180,6 +214,7 @@ Network::Network(Graph graph, CompileOptions options) : parts_(std::make_unique<
   parts.options.observer = {};
   parts.find_tasks();
   parts.find_origins(compiled);
+  parts.find_fusions(compiled.fused);
   parts.untuned.steps = parts.steps_of(compiled.step_origins);
   parts.untuned.module = std::move(compiled.module);
 }
@@ -190,8 +225,12 @@ const std::vector<Task>& Network::tasks() const {
   return parts_->tasks;
 }
 
-bool Network::combined() const {
-  return parts_->combined;
+Choices Network::untuned_choices() const {
+  Choices choices;
+  for (const Task& task : parts_->tasks) choices.push_back(task.untuned);
+  choices.combined = parts_->network.combined;
+  choices.apart = parts_->network.apart;
+  return choices;
 }
 
 bool Network::may_combine() const {
@@ -202,12 +241,20 @@ const BuiltNetwork& Network::untuned() const {
   return parts_->untuned;
 }
 
+std::string Network::digest(NetworkQuestion question) const {
+  return network_digest(parts_->before.main, question);
+}
+
 const Target& Network::target() const {
   return parts_->target;
 }
 
 std::string Network::decisions_text(const Choices& choices) const {
-  return gantry::decisions_text(parts_->target.name, parts_->lines_of(choices), choices.combined);
+  return gantry::decisions_text(parts_->target.name, parts_->lines_of(choices), {choices.combined, choices.apart});
+}
+
+void Network::set_threads(int threads) {
+  parts_->threads = threads;
 }
 
 std::vector<Example> Network::prior(records::Store& store, const records::Setting& setting) const {
@@ -245,7 +292,8 @@ std::vector<Look> Network::look_at(size_t task, const std::vector<Decision>& dec
         }
       }
       try {
-        looks[i] = look_at_lone(parts.before.main, parts.questions[task].node, decisions[i], parts.options);
+        looks[i] = look_at_lone(parts.before.main, parts.questions[task].node, decisions[i], parts.options,
+                                parts.threads);
       } catch (...) {
         failures[i] = std::current_exception();
         continue;

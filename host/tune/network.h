@@ -36,12 +36,14 @@ class Network : public Screen {
   ~Network() override;
 
   const std::vector<Task>& tasks() const;
-  /// Of the untuned program: Choices::combined, as the options' decisions have it.
-  bool combined() const;
+  /// Of the untuned program, with what the options' decisions say of the network as a whole.
+  Choices untuned_choices() const;
   /// There are products of the same data that may be combined, and the untuned program has them apart.
   bool may_combine() const;
   /// Of what the compiler takes by itself; compiled while the tasks were found.
   const BuiltNetwork& untuned() const;
+  /// network_digest() of the function that decisions are made for.
+  std::string digest(NetworkQuestion question) const;
   /// The target, in the precision that computes.
   const Target& target() const;
 
@@ -53,6 +55,9 @@ class Network : public Screen {
   PackedModel pack(const std::filesystem::path& path) const;
   /// The decisions of all nodes, as --decisions takes them.
   std::string decisions_text(const Choices& choices) const;
+
+  /// As many threads will compute, for what is looked at from now on; until then one.
+  void set_threads(int threads);
 
   /// What records of other networks tell of this target; groups are those beyond the tasks'.
   std::vector<Example> prior(records::Store& store, const records::Setting& setting) const;

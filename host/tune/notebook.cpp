@@ -40,23 +40,64 @@ std::string nodes_text(const std::vector<std::string>& nodes) {
   return text;
 }
 
+/// With what all of a run have in common.
+records::Record record_from(const RunFacts& facts) {
+  records::Record record;
+  record.key.setting = facts.setting;
+  record.model = records::line_of(facts.model);
+  record.board = facts.board;
+  record.date = records::date_now();
+  record.source = facts.source;
+  return record;
+}
+
+/// Of Metric::kTime.
+Ratio ratio_of(const records::Timing& timing) {
+  Ratio ratio;
+  ratio.value = timing.ratio;
+  ratio.low = timing.ratio_low;
+  ratio.high = timing.ratio_high;
+  ratio.amount = timing.seconds * 1e3;
+  ratio.base_amount = timing.baseline_seconds * 1e3;
+  return ratio;
+}
+
+void set_timing(records::Record& record, const Ratio& ratio, bool confirmation) {
+  record.outcome = records::Outcome::kMeasured;
+  record.timing = timing_of(ratio);
+  record.confirmation = confirmation;
+}
+
+void set_failure(records::Record& record, const Failure& failure) {
+  record.outcome = failure.outcome;
+  record.reason = records::line_of(failure.why);
+}
+
 }  // namespace
 
 Notebook::Notebook(records::Store* store, RunFacts facts, Warn warn)
     : store_(store), facts_(std::move(facts)), warn_(std::move(warn)) {}
 
 records::Record Notebook::record_of(const Task& task, const Decision& decision, const Decision& base) const {
-  records::Record record;
-  record.key = {task.work, facts_.setting};
+  records::Record record = record_from(facts_);
+  record.key.work = task.work;
   record.op = task.op;
   record.decision = decision;
   record.baseline = base;
   record.timed = "kernel";
-  record.model = records::line_of(facts_.model);
   record.nodes = nodes_text(task.nodes);
-  record.board = facts_.board;
-  record.date = records::date_now();
-  record.source = facts_.source;
+  return record;
+}
+
+records::Record Notebook::record_of(const NetworkTrial& trial) const {
+  records::Record record = record_from(facts_);
+  record.key.work = work_of(trial);
+  record.op = records::kNetworkOp;
+  record.decision = trial.decision;
+  record.parts = trial.parts;
+  record.baseline.form = trial.question == NetworkQuestion::kProducts ? "separate" : "own";
+  record.timed = "network";
+  record.nodes = nodes_text(trial.nodes);
   return record;
 }
 
@@ -64,9 +105,7 @@ void Notebook::measured(const Task& task, const Decision& decision, const Decisi
                         bool confirmation) {
   if (store_ == nullptr) return;
   records::Record record = record_of(task, decision, base);
-  record.outcome = records::Outcome::kMeasured;
-  record.timing = timing_of(ratio);
-  record.confirmation = confirmation;
+  set_timing(record, ratio, confirmation);
   add(task, std::move(record));
 }
 
@@ -74,9 +113,17 @@ void Notebook::failed(const Task& task, const Decision& decision, const Decision
                       const Failure& failure) {
   if (store_ == nullptr) return;
   records::Record record = record_of(task, decision, base);
-  record.outcome = failure.outcome;
-  record.reason = records::line_of(failure.why);
+  set_failure(record, failure);
   add(task, std::move(record));
+}
+
+void Notebook::measured(const NetworkTrial& trial, const Ratio& whole, bool confirmation) {
+  if (!keeps(trial)) return;
+  set_timing(pending_.emplace_back(record_of(trial)), whole, confirmation);
+}
+
+void Notebook::failed(const NetworkTrial& trial, const Failure& failure) {
+  if (keeps(trial)) set_failure(pending_.emplace_back(record_of(trial)), failure);
 }
 
 void Notebook::add(const Task& task, records::Record record) {
@@ -108,17 +155,33 @@ void Notebook::write() {
   programs_.clear();
 }
 
-std::vector<Remembered> Notebook::recall(const Task& task) {
-  if (store_ == nullptr) return {};
-  std::vector<records::Record> all;
+std::vector<records::Record> Notebook::all(const std::string& work) const {
   try {
-    all = store_->all({task.work, facts_.setting});
+    return store_->all({work, facts_.setting});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;
     if (warn_) warn_(error.what());
     return {};
   }
-  return costs_of(all, task.untuned);
+}
+
+std::vector<Remembered> Notebook::recall(const Task& task, const Decision& base) {
+  return store_ == nullptr ? std::vector<Remembered>() : costs_of(all(task.work), base);
+}
+
+std::optional<RememberedTrial> Notebook::recall(const NetworkTrial& trial) {
+  if (!keeps(trial)) return std::nullopt;
+  std::optional<RememberedTrial> last;
+  for (const records::Record& record : all(work_of(trial))) {
+    if (record.decision != trial.decision || record.parts != trial.parts) continue;
+    RememberedTrial& one = last.emplace();
+    if (record.timing) {
+      one.whole = ratio_of(*record.timing);
+    } else {
+      one.failure = Failure{record.outcome, record.reason};
+    }
+  }
+  return last;
 }
 
 std::vector<Remembered> costs_of(std::span<const records::Record> of_work, const Decision& untuned) {

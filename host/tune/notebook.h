@@ -1,6 +1,7 @@
 // The trials of a tuning run: kept as records, and read again by who goes on with it.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <set>
@@ -18,12 +19,30 @@ namespace gantry::tune {
 struct RunFacts {
   records::Setting setting;
   std::string model, board, source;  ///< as of records::Record
+  /// network_digest() of each question, by NetworkQuestion; empty: nothing of the network is kept.
+  std::array<std::string, 3> network = {};
+};
+
+/// What is tried of the network as a whole.
+struct NetworkTrial {
+  NetworkQuestion question{};
+  Decision decision;                         ///< as of records::Record, with the parts
+  std::vector<NumberedDecision> parts = {};
+  std::vector<std::string> nodes = {};       ///< of the model, that it concerns
+
+  bool operator==(const NetworkTrial&) const = default;
 };
 
 /// What is known of a decision for a task from earlier runs.
 struct Remembered {
   Decision decision;
   std::optional<double> cost;  ///< its time over that of the untuned decision; none: it has failed
+};
+
+/// What became of it in earlier runs.
+struct RememberedTrial {
+  std::optional<Ratio> whole;  ///< to the network without; none: it has failed
+  std::optional<Failure> failure;
 };
 
 /// Of records of one key, oldest first: costs along the chain of what was compared with what, from the
@@ -43,17 +62,29 @@ class Notebook {
   void measured(const Task& task, const Decision& decision, const Decision& base, const Ratio& ratio,
                 bool confirmation);
   void failed(const Task& task, const Decision& decision, const Decision& base, const Failure& failure);
+  /// The same of the network, compared with itself as it was otherwise.
+  void measured(const NetworkTrial& trial, const Ratio& whole, bool confirmation);
+  void failed(const NetworkTrial& trial, const Failure& failure);
   /// Writes what was told since the last time, if that can be.
   void flush();
-  /// Of the same setting, in the order in which they were tried, each decision once. Empty without a store,
-  /// or where that cannot be read, which is warned of.
-  std::vector<Remembered> recall(const Task& task);
+  /// Of the same setting, in the order in which they were tried, each decision once. Costs are those over `base`,
+  /// which is not among them. Empty without a store, or where that cannot be read, which is warned of.
+  std::vector<Remembered> recall(const Task& task, const Decision& base);
+  std::vector<Remembered> recall(const Task& task) { return recall(task, task.untuned); }
+  /// The last outcome; none where nothing is known, as above.
+  std::optional<RememberedTrial> recall(const NetworkTrial& trial);
   /// Writes what is left; a user error where it cannot be.
   void finish();
   size_t written() const { return written_; }
 
  private:
   records::Record record_of(const Task& task, const Decision& decision, const Decision& base) const;
+  records::Record record_of(const NetworkTrial& trial) const;
+  const std::string& work_of(const NetworkTrial& trial) const {
+    return facts_.network[static_cast<size_t>(trial.question)];
+  }
+  bool keeps(const NetworkTrial& trial) const { return store_ != nullptr && !work_of(trial).empty(); }
+  std::vector<records::Record> all(const std::string& work) const;
 
   void add(const Task& task, records::Record record);
   void write();

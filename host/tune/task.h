@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/graph/decision.h"
+#include "host/passes/network_decision.h"
 
 namespace gantry::tune {
 
@@ -40,6 +41,20 @@ struct OtherLayout {
   Space space;         ///< of decisions by which they lie so
 };
 
+/// Nodes that are kept apart, with their numbers among those of the function in which decisions are made.
+struct NumberedSeparation {
+  Separation edge;
+  int64_t maker = 0, reader = 0;
+
+  bool operator==(const NumberedSeparation&) const = default;
+};
+
+/// What of a task's kernels may be computed by itself.
+struct OtherFusion {
+  std::string what;                       ///< "nn.relu apart from nn.conv"
+  std::vector<NumberedSeparation> apart;  ///< of each of its nodes
+};
+
 /// Nodes of the same work, which one decision is for.
 struct Task {
   std::string work;     ///< work_digest() (host/passes/work_digest.h)
@@ -47,14 +62,17 @@ struct Task {
   std::string op;       ///< "nn.conv"
   std::string kernel;   ///< what its kernels compute, for people: "nn.conv[winograd4]+nn.relu"
   std::vector<std::string> nodes;  ///< of the model, as decision files name them; one a node of the graph
+  std::vector<int64_t> numbers = {};  ///< of those nodes in the function in which decisions are made
   Decision untuned;                ///< what the compiler takes by itself
   Space space;                     ///< of decisions by which images lie as they do untuned
   std::vector<OtherLayout> layouts = {};
+  std::vector<OtherFusion> fusions = {};
 };
 
 /// A decision for each task, parallel to the list of tasks, and what is decided for the network.
 struct Choices : std::vector<Decision> {
   bool combined = false;  ///< products of the same data are one (host/passes/combine_parallel.h)
+  std::vector<Separation> apart = {};
 
   bool operator==(const Choices&) const = default;
 };

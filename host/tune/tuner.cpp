@@ -38,6 +38,7 @@ Tuner::Tuner(const std::vector<Task>& tasks, const TuneOptions& options, Tools t
     states_.emplace_back(task, options.seed);
   }
   choices_.combined = options_.combined;
+  choices_.apart = options_.apart;
   untuned_ = choices_;
   examples_ = tools_.prior;
   tools_.model.learn(examples_);
@@ -47,6 +48,7 @@ TuneResult Tuner::run() {
   look_at_untuned();
   if (options_.resume) recall();
   play_layouts();
+  play_fusions();
   play_combined();
   accept_promising();
   while (wants_more()) {
@@ -64,7 +66,8 @@ double Tuner::final_seconds() const {
   const double share = std::min(kFinalShare * options_.seconds, kMostFinalSeconds);
   const bool lays = std::ranges::any_of(states_, &TaskState::laid);
   const double combined = choices_.combined != untuned_.combined ? kCombinedShare * options_.seconds : 0;
-  return std::max(share, (lays ? 3.5 : 2.5) * sure_estimate()) + combined;
+  const double sure = 2.5 + (lays ? 1 : 0) + (choices_.apart != untuned_.apart ? 1 : 0);
+  return std::max(share, sure * sure_estimate()) + combined;
 }
 
 void Tuner::tell(const std::string& doing) const {
@@ -94,16 +97,19 @@ void Tuner::look_at_untuned() {
 }
 
 void Tuner::recall() {
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    for (const Remembered& one : tools_.notebook.recall(tasks_[i])) {
-      if (!one.cost) {
-        states_[i].search.tell_failed(one.decision);
-        continue;
-      }
-      states_[i].search.tell(one.decision, *one.cost);
-      examples_of(i, one.decision, *one.cost);
-      note_promising(i, one.decision, *one.cost);
+  for (size_t i = 0; i < tasks_.size(); ++i) recall(i, untuned_[i], 1);
+}
+
+void Tuner::recall(size_t task, const Decision& base, double base_cost) {
+  for (const Remembered& one : tools_.notebook.recall(tasks_[task], base)) {
+    if (!one.cost) {
+      states_[task].search.tell_failed(one.decision);
+      continue;
     }
+    const double cost = *one.cost * base_cost;
+    states_[task].search.tell(one.decision, cost);
+    examples_of(task, one.decision, cost);
+    note_promising(task, one.decision, cost);
   }
 }
 

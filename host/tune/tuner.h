@@ -1,7 +1,7 @@
 // Tuning: trials in batches, acceptance, the final comparison.
 //
-//   0. What is decided for the network as a whole is tried first: in which order of axes images lie
-//   (host/tune/layouts.h), and whether products of the same data are one.
+//   0. What is decided for the network as a whole is tried first: in which order of axes images lie, what is kept
+//   apart that could share a kernel (host/tune/network_changes.h), and whether products of the same data are one.
 //   1. Batches of trials, a candidate of each of the most promising tasks in one program, are measured
 //   quickly. A batch
 //      that fails (wrong results, a crash, a hang) is halved until it is known whose trial that was.
@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "host/tune/cost_model.h"
-#include "host/tune/layouts.h"
 #include "host/tune/measurer.h"
+#include "host/tune/network_changes.h"
 #include "host/tune/notebook.h"
 #include "host/tune/search.h"
 #include "host/tune/task.h"
@@ -43,6 +43,7 @@ struct TuneOptions {
   uint64_t seed = 0;
   bool combined = false;     ///< untuned, as Choices::combined
   bool may_combine = false;  ///< there is something to combine
+  std::vector<Separation> apart = {};  ///< untuned, as Choices::apart
 };
 
 /// How tuning stands, for who waits.
@@ -70,6 +71,7 @@ struct CombinedTrial {
   std::optional<Ratio>
       whole;              ///< of the network with them combined to apart, when it was tried; none: it failed
   bool accepted = false;  ///< then
+  bool remembered = false;  ///< of an earlier run
 };
 
 struct TuneResult {
@@ -79,8 +81,9 @@ struct TuneResult {
   /// The tuned network to the untuned one; none: they are the same.
   std::optional<Ratio> whole;
   size_t trials = 0, accepted = 0, undone = 0;
-  std::vector<LayoutTrial> layouts;       ///< quick ones are among the trials
-  std::optional<CombinedTrial> combined;  ///< it is among the trials; none: it was not tried
+  /// Quick ones are among the trials, but for those that are remembered.
+  std::vector<ChangeTrial> layouts, fusions;
+  std::optional<CombinedTrial> combined;  ///< it is among the trials, likewise; none: it was not tried
   /// Trials by what became of them.
   std::vector<std::pair<records::Outcome, size_t>> outcomes;
   /// Of the failures, for people: "stem.conv {form=…}: crashed: …"

@@ -20,24 +20,49 @@ void Tuner::finish() {
   std::vector<std::optional<Ratio>> ratios(tasks_.size());
   const std::vector<std::pair<Trial, Ratio>> confirmed = confirm(ratios);
   // What decides later is what was kept in the end.
-  const auto note = [&](const auto& is_kept) {
+  const auto note = [&](const auto& kept) {
     for (const auto& [trial, ratio] : confirmed)
       tools_.notebook.measured(tasks_[trial.task], trial.decision, untuned_[trial.task], ratio,
-                               is_kept(trial));
+                               kept(trial));
+    for (const auto& [trial, whole] : network_confirmed_)
+      tools_.notebook.measured(trial, whole, kept(trial));
   };
   try {
     compare_whole(ratios);
   } catch (...) {
-    note([](const Trial&) { return false; });
+    note([](const auto&) { return false; });
     throw;
   }
-  note([&](const Trial& trial) { return choices_[trial.task] == trial.decision; });
+  note([&](const auto& trial) { return is_kept(trial); });
   tools_.notebook.flush();
   result_.choices = choices_;
   result_.ended = ended_;
   for (size_t i = 0; i < tasks_.size(); ++i)
     result_.tasks.push_back({states_[i].share, states_[i].amount, choices_[i], ratios[i], states_[i].trials,
                              states_[i].failures, states_[i].laid && ratios[i].has_value()});
+}
+
+bool Tuner::is_kept(const Trial& trial) const {
+  return choices_[trial.task] == trial.decision;
+}
+
+bool Tuner::is_kept(const NetworkTrial& trial) const {
+  switch (trial.question) {
+    case NetworkQuestion::kLayouts:
+      return trial == laid_trial();
+    case NetworkQuestion::kProducts:
+      return choices_.combined;
+    case NetworkQuestion::kFusions:
+      return choices_.apart != untuned_.apart;
+  }
+  return false;
+}
+
+NetworkTrial Tuner::laid_trial() const {
+  NetworkChange laid;
+  for (const Trial& trial : changes())
+    if (states_[trial.task].laid) laid.trials.push_back(trial);
+  return trial_of(NetworkQuestion::kLayouts, laid);
 }
 
 void Tuner::undo(size_t task) {
@@ -57,8 +82,8 @@ std::vector<Trial> Tuner::to_confirm() const {
 
 std::vector<std::pair<Trial, Ratio>> Tuner::confirm(std::vector<std::optional<Ratio>>& ratios) {
   const std::vector<Trial> trials = to_confirm();
-  const bool combines = choices_.combined != untuned_.combined;
-  if (trials.empty() && !combines) return {};
+  const bool combines = choices_.combined != untuned_.combined, separates = choices_.apart != untuned_.apart;
+  if (trials.empty() && !combines && !separates) return {};
   tell(
       fmt::format("confirming what was found for {} kernel{}", trials.size(), trials.size() == 1 ? "" : "s"));
   std::vector<Trial> kernels, laid;
@@ -67,6 +92,7 @@ std::vector<std::pair<Trial, Ratio>> Tuner::confirm(std::vector<std::optional<Ra
   std::vector<std::pair<Trial, Ratio>> confirmed;
   if (!kernels.empty()) confirmed = measured(kernels, Effort::kSure);
   const std::optional<Ratio> of_layouts = confirm_layouts(laid);
+  if (separates) confirm_apart();
   if (combines) confirm_combined();
   for (const Trial& trial : laid) {
     if (!of_layouts) break;
@@ -88,18 +114,37 @@ std::vector<std::pair<Trial, Ratio>> Tuner::confirm(std::vector<std::optional<Ra
 
 std::optional<Ratio> Tuner::confirm_layouts(const std::vector<Trial>& laid) {
   if (laid.empty()) return std::nullopt;
-  Batch batch = measure_once(laid, Effort::kSure);
-  if (batch.failure) {
-    result_.failures.push_back("images that lie otherwise: " + batch.failure->why);
-    return std::nullopt;
+  const NetworkChange change{.what = "images that lie otherwise", .trials = laid};
+  return confirmed(NetworkQuestion::kLayouts, change);
+}
+
+void Tuner::confirm_apart() {
+  const NetworkChange change{.what = "kernels apart", .trials = {}, .apart = taken_apart_};
+  if (confirmed(NetworkQuestion::kFusions, change)) {
+    choices_ = with_change(std::move(choices_), change);
+  } else {
+    ++result_.undone;
   }
-  return gains(batch.whole) ? std::optional(std::move(batch.whole)) : std::nullopt;
+}
+
+std::optional<Ratio> Tuner::confirmed(NetworkQuestion question, const NetworkChange& change) {
+  Batch batch = std::move(measure_changes(untuned_, {change}, Effort::kSure).front());
+  if (batch.failure) result_.failures.push_back(change.what + ": " + batch.failure->why);
+  return confirmed(trial_of(question, change), std::move(batch));
 }
 
 void Tuner::confirm_combined() {
-  const Batch batch = compare_combined(untuned_);
-  choices_.combined = !batch.failure && gains(batch.whole);
+  choices_.combined = confirmed(combined_trial(), compare_combined(untuned_)).has_value();
   if (!choices_.combined) ++result_.undone;
+}
+
+std::optional<Ratio> Tuner::confirmed(const NetworkTrial& trial, Batch batch) {
+  if (batch.failure) {
+    note(trial, batch);
+    return std::nullopt;
+  }
+  network_confirmed_.emplace_back(trial, batch.whole);
+  return gains(batch.whole) ? std::optional(std::move(batch.whole)) : std::nullopt;
 }
 
 void Tuner::compare_whole(std::vector<std::optional<Ratio>>& ratios) {
@@ -119,7 +164,12 @@ void Tuner::compare_whole(std::vector<std::optional<Ratio>>& ratios) {
 
 void Tuner::keep_better_half(std::vector<Trial>& changed, std::vector<std::optional<Ratio>>& ratios) {
   if (changed.empty()) {
-    choices_.combined = untuned_.combined;
+    // One after the other.
+    if (choices_.apart != untuned_.apart) {
+      choices_.apart = untuned_.apart;
+    } else {
+      choices_.combined = untuned_.combined;
+    }
     ++result_.undone;
     return;
   }
@@ -128,9 +178,14 @@ void Tuner::keep_better_half(std::vector<Trial>& changed, std::vector<std::optio
     return (state.laid ? 1 : state.share) * (1 - ratios[trial.task]->value);
   };
   std::ranges::stable_sort(changed, [&](const Trial& a, const Trial& b) { return gained(a) > gained(b); });
-  for (size_t i = changed.size() / 2; i < changed.size(); ++i) {
-    undo(changed[i].task);
-    ratios[changed[i].task].reset();
+  const auto is_laid = [&](const Trial& trial) { return states_[trial.task].laid; };
+  const auto middle = changed.begin() + static_cast<std::ptrdiff_t>(changed.size() / 2);
+  // What images that lie otherwise gain is known of all of them together.
+  const bool undoes_laid = std::any_of(middle, changed.end(), is_laid);
+  for (auto trial = changed.begin(); trial != changed.end(); ++trial) {
+    if (trial < middle && !(undoes_laid && is_laid(*trial))) continue;
+    undo(trial->task);
+    ratios[trial->task].reset();
   }
 }
 

@@ -1,5 +1,5 @@
-// What is decided for the network as a whole: in which order of axes images lie, whether products are
-// combined.
+// What is decided for the network as a whole: in which order of axes images lie, what is kept apart that could share
+// a kernel, whether products are combined.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,51 +12,134 @@
 namespace gantry::tune {
 namespace {
 
-/// Of the time, what choices of layouts get at most, without and with what makes sure of them.
-constexpr double kLayoutShare = 0.1, kSureLayoutShare = 0.2;
+/// Of the time, what choices of layouts, and of what is kept apart, get at most; twice as much with what makes sure of
+/// them.
+constexpr double kLayoutShare = 0.1, kFusionShare = 0.05;
+
+/// It is so again, however often that is tried.
+bool is_settled(records::Outcome outcome) {
+  return outcome == records::Outcome::kMisfit || outcome == records::Outcome::kBuildFailed;
+}
 
 }  // namespace
 
+NetworkTrial combined_trial() {
+  return {.question = NetworkQuestion::kProducts, .decision = {"combined", {}}};
+}
+
 void Tuner::play_layouts() {
+  result_.layouts = play_changes(NetworkQuestion::kLayouts, layout_changes(tasks_, shares(), kLeastShare));
+  if (!result_.layouts.empty() && result_.layouts.back().accepted) lay(result_.layouts.back());
+}
+
+void Tuner::play_fusions() {
+  result_.fusions = play_changes(NetworkQuestion::kFusions, fusion_changes(tasks_, shares(), kLeastShare));
+  if (result_.fusions.empty() || !result_.fusions.back().accepted) return;
+  choices_ = with_change(std::move(choices_), result_.fusions.back().change);
+  taken_apart_ = result_.fusions.back().change.apart;
+  ++result_.accepted;
+}
+
+std::vector<double> Tuner::shares() const {
   std::vector<double> shares;
   for (const TaskState& state : states_) shares.push_back(state.share);
-  std::vector<LayoutChange> changes = layout_changes(tasks_, shares, kLeastShare);
-  if (changes.empty()) return;
-  result_.layouts = try_layouts(std::move(changes), layout_tools());
-  for (const LayoutTrial& trial : result_.layouts) {
+  return shares;
+}
+
+std::vector<ChangeTrial> Tuner::play_changes(NetworkQuestion question, std::vector<NetworkChange> changes) {
+  if (changes.empty()) return {};
+  std::vector<ChangeTrial> tried = try_changes(std::move(changes), change_tools(question));
+  for (const ChangeTrial& trial : tried) {
+    if (trial.remembered) continue;
     if (trial.effort == Effort::kQuick) {
       ++result_.trials;
       count(trial.failure ? trial.failure->outcome : records::Outcome::kMeasured);
     }
     if (trial.failure)
-      result_.failures.push_back(fmt::format("{}: {}: {}", trial.change.orders,
+      result_.failures.push_back(fmt::format("{}: {}: {}", trial.change.what,
                                              records::name_of(trial.failure->outcome), trial.failure->why));
-    if (trial.accepted) lay(trial);
   }
+  return tried;
 }
 
-LayoutTools Tuner::layout_tools() {
-  LayoutTools layouts;
-  layouts.measure = [this](const std::vector<std::vector<Trial>>& changes, Effort effort) {
-    tell(effort == Effort::kSure ? "confirming other layouts" : "trying other layouts");
+ChangeTools Tuner::change_tools(NetworkQuestion question) {
+  const bool lays = question == NetworkQuestion::kLayouts;
+  const double share = (lays ? kLayoutShare : kFusionShare) * options_.seconds;
+  ChangeTools tools;
+  tools.measure = [this, question, lays](const std::vector<NetworkChange>& changes, Effort effort) {
+    tell(fmt::format("{} {}", effort == Effort::kSure ? "confirming" : "trying",
+                     lays ? "other layouts" : "kernels apart"));
     const double begun = tools_.clock.seconds();
-    std::vector<Batch> results = tools_.measurer.measure(choices_, changes, effort);
+    std::vector<Batch> results = measure_changes(choices_, changes, effort);
     double& seconds = effort == Effort::kSure ? sure_seconds_ : quick_seconds_;
     seconds = std::max(seconds, tools_.clock.seconds() - begun);
+    for (size_t i = 0; i < changes.size(); ++i) note(trial_of(question, changes[i]), results[i]);
+    tools_.notebook.flush();
     return results;
   };
-  layouts.room = [this, end = elapsed() + kLayoutShare * options_.seconds](size_t tried) -> size_t {
+  tools.remembered = [this, question](const NetworkChange& change) -> std::optional<Batch> {
+    std::optional<RememberedTrial> known = remembered(trial_of(question, change));
+    if (!known) return std::nullopt;
+    Batch batch;
+    batch.failure = std::move(known->failure);
+    if (known->whole) batch.whole = *std::move(known->whole);
+    return batch;
+  };
+  tools.room = [this, end = elapsed() + share, begun = result_.trials](size_t tried) -> size_t {
     if (elapsed() > end || !wants_more()) return 0;
     const size_t most = options_.trials.value_or(std::numeric_limits<size_t>::max());
-    return most - std::min(most, tried);
+    return most - std::min(most, begun + tried);
   };
-  layouts.may_confirm = [this, end = elapsed() + kSureLayoutShare * options_.seconds] {
+  tools.may_confirm = [this, end = elapsed() + 2 * share] {
     const double then = elapsed() + sure_estimate();
     return then <= end && then + final_seconds() <= options_.seconds;
   };
-  layouts.at_once = tools_.measurer.batches_at_once();
-  layouts.smallest_gain = options_.smallest_gain;
-  return layouts;
+  tools.at_once = tools_.measurer.batches_at_once();
+  tools.smallest_gain = options_.smallest_gain;
+  return tools;
+}
+
+std::vector<Batch> Tuner::measure_changes(const Choices& base, const std::vector<NetworkChange>& changes,
+                                          Effort effort) {
+  std::vector<Choices> others;
+  for (const NetworkChange& change : changes) others.push_back(with_change(base, change));
+  std::vector<Batch> results = tools_.measurer.measure_whole(base, others, effort);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].failure || is_settled(results[i].failure->outcome)) continue;
+    // A machine may fail by itself, as with the trials of kernels.
+    results[i] = std::move(tools_.measurer.measure_whole(base, {others[i]}, effort).front());
+  }
+  return results;
+}
+
+NetworkTrial Tuner::trial_of(NetworkQuestion question, const NetworkChange& change) const {
+  NetworkTrial trial{.question = question, .decision = {}};
+  trial.decision.form = question == NetworkQuestion::kLayouts ? "layouts" : "apart";
+  for (const auto& [task, decision] : change.trials) {
+    for (const int64_t number : tasks_[task].numbers) trial.parts.push_back({number, decision});
+    trial.nodes.insert(trial.nodes.end(), tasks_[task].nodes.begin(), tasks_[task].nodes.end());
+  }
+  for (const NumberedSeparation& one : change.apart) {
+    trial.parts.push_back({one.maker, {"apart", {{"reader", one.reader}}}});
+    trial.nodes.insert(trial.nodes.end(), one.edge.reader.origin.begin(), one.edge.reader.origin.end());
+  }
+  std::ranges::sort(trial.parts, {}, [](const NumberedDecision& part) {
+    return std::pair(part.node, part.decision.knob("reader"));
+  });
+  return trial;
+}
+
+std::optional<RememberedTrial> Tuner::remembered(const NetworkTrial& trial) {
+  return options_.resume ? tools_.notebook.recall(trial) : std::nullopt;
+}
+
+void Tuner::note(const NetworkTrial& trial, const Batch& batch) {
+  if (batch.failure) {
+    // Whoever tries it finds that out as fast as a record of it is read.
+    if (batch.failure->outcome != records::Outcome::kMisfit) tools_.notebook.failed(trial, *batch.failure);
+  } else {
+    tools_.notebook.measured(trial, batch.whole, false);
+  }
 }
 
 Batch Tuner::compare_combined(const Choices& apart) {
@@ -65,6 +148,7 @@ Batch Tuner::compare_combined(const Choices& apart) {
   Batch batch;
   try {
     batch = tools_.measurer.compare(apart, combined, kCombinedShare * options_.seconds);
+    if (batch.failure) batch = tools_.measurer.compare(apart, combined, kCombinedShare * options_.seconds);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
     batch.failure = Failure{records::Outcome::kBuildFailed, error.what()};
@@ -76,20 +160,27 @@ Batch Tuner::compare_combined(const Choices& apart) {
 void Tuner::play_combined() {
   if (!options_.may_combine || choices_.combined || !wants_more()) return;
   if (elapsed() + final_seconds() + kCombinedShare * options_.seconds > options_.seconds) return;
-  tell("comparing with combined products");
-  const Batch batch = compare_combined(choices_);
-  ++result_.trials;
-  count(batch.failure ? batch.failure->outcome : records::Outcome::kMeasured);
+  const std::optional<RememberedTrial> known = remembered(combined_trial());
   CombinedTrial& trial = result_.combined.emplace();
-  if (batch.failure) return;
-  trial.whole = batch.whole;
-  trial.accepted = gains(batch.whole);
+  trial.remembered = known.has_value();
+  if (known) {
+    trial.whole = known->whole;
+  } else {
+    tell("comparing with combined products");
+    const Batch batch = compare_combined(choices_);
+    ++result_.trials;
+    count(batch.failure ? batch.failure->outcome : records::Outcome::kMeasured);
+    note(combined_trial(), batch);
+    tools_.notebook.flush();
+    if (!batch.failure) trial.whole = batch.whole;
+  }
+  trial.accepted = trial.whole && gains(*trial.whole);
   if (!trial.accepted) return;
   choices_.combined = true;
   ++result_.accepted;
 }
 
-void Tuner::lay(const LayoutTrial& taken) {
+void Tuner::lay(const ChangeTrial& taken) {
   double share = 0;
   for (const Trial& trial : taken.change.trials) share += states_[trial.task].share;
   const double cost = share > 0 ? std::clamp(1 - (1 - taken.whole->value) / share, 0.1, 1.0) : 1.0;
@@ -101,6 +192,7 @@ void Tuner::lay(const LayoutTrial& taken) {
     state.promising.reset();
     state.laid = true;
     choices_[trial.task] = trial.decision;
+    if (options_.resume) recall(trial.task, trial.decision, cost);
     ++result_.accepted;
   }
 }

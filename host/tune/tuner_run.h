@@ -24,6 +24,9 @@ constexpr double kCombinedShare = 0.05;
 /// Of the time, what the final comparisons get at least.
 constexpr double kFinalShare = 0.2;
 
+/// Of NetworkQuestion::kProducts the only one.
+NetworkTrial combined_trial();
+
 class Tuner {
  public:
   Tuner(const std::vector<Task>& tasks, const TuneOptions& options, Tools tools);
@@ -32,7 +35,7 @@ class Tuner {
  private:
   double elapsed() const { return tools_.clock.seconds() - began_; }
   double seconds_left() const { return std::max(0.0, options_.seconds - elapsed()); }
-  /// What the end needs: a sure measurement, of layouts one more, and a comparison.
+  /// What the end needs: a sure measurement, of layouts and of what is kept apart one more each, and a comparison.
   double final_seconds() const;
   /// Before one was made, by what a quick one took, most of which is a build.
   double sure_estimate() const { return sure_seconds_ > 0 ? sure_seconds_ : 4 * quick_seconds_; }
@@ -41,15 +44,26 @@ class Tuner {
   double gain() const;
   void look_at_untuned();
   void recall();
+  /// What is known of a task's decisions by way of one whose cost is that, to untuned.
+  void recall(size_t task, const Decision& base, double cost);
   bool wants_more();
   bool states_are_over() const;
 
   // --- the network as a whole
 
   void play_layouts();
-  LayoutTools layout_tools();
+  void play_fusions();
+  std::vector<double> shares() const;
+  std::vector<ChangeTrial> play_changes(NetworkQuestion question, std::vector<NetworkChange> changes);
+  ChangeTools change_tools(NetworkQuestion question);
+  /// Against a base; what fails is measured twice before that is believed.
+  std::vector<Batch> measure_changes(const Choices& base, const std::vector<NetworkChange>& changes, Effort effort);
+  NetworkTrial trial_of(NetworkQuestion question, const NetworkChange& change) const;
+  std::optional<RememberedTrial> remembered(const NetworkTrial& trial);
+  /// Puts down what was tried.
+  void note(const NetworkTrial& trial, const Batch& batch);
   /// What the network gained counts as if it were these tasks' alone; their candidates lie so from now on.
-  void lay(const LayoutTrial& taken);
+  void lay(const ChangeTrial& taken);
   /// The network with products of the same data combined to the same with them apart; failures are put down.
   Batch compare_combined(const Choices& apart);
   void play_combined();
@@ -93,11 +107,20 @@ class Tuner {
   std::vector<std::pair<Trial, Ratio>> confirm(std::vector<std::optional<Ratio>>& ratios);
   /// Of the network; none where it does not gain.
   std::optional<Ratio> confirm_layouts(const std::vector<Trial>& laid);
-  /// Against what is untuned, as choices_ are.
+  /// What was taken apart, or combined, against what is untuned.
+  void confirm_apart();
   void confirm_combined();
+  /// What a change comes to, for the records, too; none where it does not gain.
+  std::optional<Ratio> confirmed(NetworkQuestion question, const NetworkChange& change);
+  std::optional<Ratio> confirmed(const NetworkTrial& trial, Batch batch);
+  bool is_kept(const Trial& trial) const;
+  /// All of it, as it was confirmed.
+  bool is_kept(const NetworkTrial& trial) const;
+  /// What of the choices lies otherwise than untuned.
+  NetworkTrial laid_trial() const;
   /// Until a set of changes is shown to gain in the whole network, or none is left.
   void compare_whole(std::vector<std::optional<Ratio>>& ratios);
-  /// Of one change none; products are combined until no other change is left.
+  /// Of one change none; products are combined, and nodes kept apart, until no other change is left.
   void keep_better_half(std::vector<Trial>& changed, std::vector<std::optional<Ratio>>& ratios);
 
   const std::vector<Task>& tasks_;
@@ -111,6 +134,8 @@ class Tuner {
   std::map<std::pair<size_t, std::string>, Prospect> prospects_;
   std::set<std::pair<size_t, std::string>> in_flight_;  ///< chosen, and not measured yet
   double quick_seconds_ = 0, sure_seconds_ = 0;  ///< that the last batch, and the longest acceptance, took
+  std::vector<NumberedSeparation> taken_apart_;  ///< of choices_.apart those that are not untuned
+  std::vector<std::pair<NetworkTrial, Ratio>> network_confirmed_;
   std::string ended_;
   TuneResult result_;
 };

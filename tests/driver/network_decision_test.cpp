@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "host/driver/decision_file.h"
 #include "host/driver/program.h"
 #include "host/graph/text.h"
@@ -17,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 bool combines(const std::string& text, const std::string& target = "x86-64-v3") {
-  return DecisionFile::parse(text, "mine.txt").combines_products(target);
+  return DecisionFile::parse(text, "mine.txt").combines_products(target).value_or(false);
 }
 
 std::string error_of(const std::string& text) {
@@ -47,8 +49,45 @@ TEST(NetworkDecision, SaysWhatItMayBe) {
   EXPECT_THAT(error_of("networks {form=combined}\n"), HasSubstr("there is no op 'networks'"));
 }
 
+constexpr const char* kApart = "network {form=apart} nn.conv nn.relu  // stem.conv, stem.bn -> stem.relu\n";
+
+TEST(NetworkDecision, KeepsNodesApartForTheTargetThatItStandsUnder) {
+  const DecisionFile file = DecisionFile::parse(std::string(kApart) + "[x86-64-v4]\n" + kApart, "mine.txt");
+  EXPECT_EQ(file.apart("x86-64-v4").size(), 2U);
+  EXPECT_EQ(file.combines_products("x86-64-v4"), std::nullopt);
+  const auto edges = file.apart("x86-64-v3");
+  ASSERT_EQ(edges.size(), 1U);
+  EXPECT_EQ(edges[0].place, "mine.txt:1");
+  EXPECT_EQ(edges[0].edge.maker, (NodeName{op_set().find("nn.conv"), {"stem.conv", "stem.bn"}}));
+  EXPECT_EQ(edges[0].edge.reader, (NodeName{op_set().find("nn.relu"), {"stem.relu"}}));
+}
+
+TEST(NetworkDecision, NamesOfNodesGoThroughText) {
+  const Separation edges[] = {
+      {{op_set().find("nn.conv"), {"a -> b", "c"}}, {op_set().find("nn.relu"), {"d->e"}}},
+      {{op_set().find("nn.conv"), {"a, \"b\" -> c"}}, {op_set().find("nn.relu"), {"\\ -> //", "x"}}},
+      {{op_set().find("nn.conv"), {}}, {op_set().find("nn.relu"), {"//x"}}}};
+  for (const Separation& edge : edges) {
+    const std::string text = decisions_text("x86-64-v3", {}, {.apart = {edge}});
+    SCOPED_TRACE(text);
+    const auto read = DecisionFile::parse(text, "mine.txt").apart("x86-64-v3");
+    ASSERT_EQ(read.size(), 1U);
+    EXPECT_EQ(read[0].edge, edge);
+  }
+  EXPECT_EQ(decisions_text("a", {}, {.apart = {DecisionFile::parse(kApart, "mine.txt").apart("a")[0].edge}}),
+            std::string("[a]\n") + kApart);
+}
+
+TEST(NetworkDecision, WhatIsKeptApartIsNamedByTwoOpsAndTheirNodes) {
+  for (const char* line : {"network {form=apart}\n", "network {form=apart} nn.conv\n", "network {form=apart} nn.conv nn.relu\n",
+                           "network {form=apart} nn.conv nn.relu // a, b\n", "network {form=apart} // a -> b\n"})
+    EXPECT_THAT(error_of(line), HasSubstr("mine.txt:1: behind {form=apart} stand two ops")) << line;
+  EXPECT_THAT(error_of("network {form=apart} nn.conf nn.relu // a -> b\n"), HasSubstr("there is no op 'nn.conf'"));
+  EXPECT_THAT(error_of("network {form=apart, block=8} nn.conv nn.relu // a -> b\n"), HasSubstr("not {form=apart, block=8}"));
+}
+
 TEST(NetworkDecision, IsWrittenInFrontOfTheLinesOfNodes) {
-  EXPECT_EQ(decisions_text("x86-64-v3", {}, true), "[x86-64-v3]\nnetwork {form=combined}\n");
+  EXPECT_EQ(decisions_text("x86-64-v3", {}, {.combined = true}), "[x86-64-v3]\nnetwork {form=combined}\n");
   EXPECT_EQ(decisions_text("x86-64-v3", {}), "[x86-64-v3]\n");
 }
 
@@ -65,13 +104,67 @@ TEST(NetworkDecision, CombinesTheProductsOfTheSameData) {
   const Target target = with_precision(find_target("x86-64-v3"), Precision::kFp32);
   CompileOptions options;
   const Program separate = build_program(test::parallel_network(), target, options);
-  EXPECT_FALSE(separate.combined);
+  EXPECT_FALSE(separate.network.combined);
   EXPECT_EQ(count_convolutions(separate.graph.main), 4);
   options.decisions =
       std::make_shared<const DecisionFile>(DecisionFile::parse("network {form=combined}\n", "mine.txt"));
   const Program combined = build_program(test::parallel_network(), target, options);
-  EXPECT_TRUE(combined.combined);
+  EXPECT_TRUE(combined.network.combined);
   EXPECT_EQ(count_convolutions(combined.graph.main), 3);
+}
+
+/// A convolution, and two elementwise nodes behind it.
+Graph chain() {
+  return parse_graph(
+      "fn @main(%x: Tensor[(1, 16, 12, 12), f32]) -> Tensor[(1, 16, 12, 12), f32] {\n"
+      "  %a = nn.conv(%x, @w: Tensor[(16, 16, 3, 3), f32], channels=16, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+      "padding=(1, 1, 1, 1))  // a\n"
+      "  %b = nn.relu(%a)  // b\n  %c = exp(%b)  // c\n  return %c\n}\n",
+      op_set(), {{"w", testing::small_weights({16, 16, 3, 3})}});
+}
+
+/// Whether nodes of the model share a kernel.
+bool share(const std::string& decisions, const std::string& one, const std::string& other) {
+  CompileOptions options;
+  options.decisions = std::make_shared<const DecisionFile>(DecisionFile::parse(decisions, "mine.txt"));
+  const Program program = build_program(chain(), with_precision(find_target("x86-64-v3"), Precision::kFp32), options);
+  return std::ranges::any_of(program.graph.main.nodes(), [&](const Node* node) {
+    return std::ranges::count(node->origin, one) > 0 && std::ranges::count(node->origin, other) > 0;
+  });
+}
+
+TEST(NetworkDecision, KeepsNodesApart) {
+  const std::string first = "network {form=apart} nn.conv nn.relu  // a -> b\n";
+  const std::string second = "network {form=apart} nn.relu exp  // b -> c\n";
+  EXPECT_TRUE(share("", "a", "b"));
+  EXPECT_TRUE(share("", "b", "c"));
+  EXPECT_FALSE(share(first, "a", "b"));
+  EXPECT_TRUE(share(first, "b", "c"));
+  EXPECT_TRUE(share(second, "a", "b"));
+  EXPECT_FALSE(share(second, "b", "c"));
+  EXPECT_FALSE(share(first + "nn.conv {form=direct, block=16}  // a\n", "a", "b"));
+  EXPECT_TRUE(share("[x86-64-v4]\n" + first, "a", "b"));
+}
+
+TEST(NetworkDecision, WhatIsKeptApartHasToBeThere) {
+  for (const char* edge : {"nn.conv nn.relu  // b -> a", "nn.conv exp  // a -> c", "nn.conv nn.relu  // a -> d"}) {
+    try {
+      share(std::string("\nnetwork {form=apart} ") + edge + "\n", "a", "b");
+      FAIL() << edge;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUser);
+      EXPECT_THAT(error.what(), HasSubstr("mine.txt:2: no "));
+    }
+  }
+}
+
+TEST(NetworkDecision, KeptApartStandsInTheModule) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3")};
+  options.decisions = std::make_shared<const DecisionFile>(
+      DecisionFile::parse("network {form=apart} nn.conv nn.relu  // a -> b\n", "mine.txt"));
+  const ModuleFile module = compile_graph(chain(), options);
+  EXPECT_EQ(module.manifest.variants.at(0)->decisions.at(0), "network {form=apart} nn.conv nn.relu  // a -> b");
 }
 
 TEST(NetworkDecision, StandsInTheModule) {

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <map>
 #include <random>
+#include <utility>
 
 #include "host/ops/norm.h"
 #include "host/support/error.h"
@@ -8,11 +11,22 @@
 namespace gantry {
 namespace {
 
-/// The groups after fuse_ops, one a line: ops of the body joined by '+', in execution order.
-std::vector<std::string> groups_of(const std::string& text, bool enable = true) {
+/// Of nodes by the values that they make, "0" and "1".
+using Edges = std::vector<std::pair<std::string, std::string>>;
+
+/// The groups after fuse_ops, one a line: ops of the body joined by '+', in execution order. `apart`: edges that are
+/// not to be within one.
+std::vector<std::string> groups_of(const std::string& text, bool enable = true, const Edges& apart = {}) {
   Graph graph = parse_graph(text, table());
   PassContext context;
   context.fuse = enable;
+  const auto node_of = [&](const std::string& value) {
+    const auto& nodes = graph.main.nodes();
+    const auto found = std::ranges::find_if(nodes, [&](const Node* node) { return node->result()->name == value; });
+    EXPECT_NE(found, nodes.end()) << value;
+    return name_of(**found);
+  };
+  for (const auto& [maker, reader] : apart) context.apart.push_back({node_of(maker), node_of(reader)});
   fuse_ops(graph, context);
   verify(graph, table(), "fuse_ops");
   const std::string printed = print(graph, table());
@@ -71,6 +85,40 @@ TEST(FuseOps, ConvolutionTakesBiasActivationAndResidualAddition) {
                                    conv("%2", "w1") + "\n" + "  %4 = add(%3, %x)\n  %5 = nn.relu(%4)\n",
                                "%5")),
       ElementsAre("nn.conv+add+nn.relu", "nn.conv+add+nn.relu"));
+}
+
+TEST(FuseOps, WhatIsKeptApartOfAnAnchorOpensAKernel) {
+  const std::string text = image_function("  %0 = " + conv("%x", "w0") + "  // A\n" +
+                                              "  %1 = add(%0, @b: Tensor[(4, 1, 1), f32])  // B\n" +
+                                              "  %2 = nn.relu(%1)  // C\n  %3 = exp(%2)  // D\n",
+                                          "%3");
+  EXPECT_THAT(groups_of(text), ElementsAre("nn.conv+add+nn.relu+exp"));
+  EXPECT_THAT(groups_of(text, true, {{"0", "1"}}), ElementsAre("nn.conv", "add+nn.relu+exp"));
+  EXPECT_THAT(groups_of(text, true, {{"1", "2"}}), ElementsAre("nn.conv+add", "nn.relu+exp"));
+  EXPECT_THAT(groups_of(text, true, {{"0", "1"}, {"2", "3"}}), ElementsAre("nn.conv", "add+nn.relu", "exp"));
+}
+
+TEST(FuseOps, ANodeThatOneReaderIsKeptFromJoinsNone) {
+  const std::string text = image_function(
+      "  %0 = nn.relu(%x)  // A\n  %1 = exp(%0)  // B\n  %2 = tanh(%0)  // C\n  %3 = add(%1, %2)  // D\n", "%3");
+  EXPECT_THAT(groups_of(text), ElementsAre("nn.relu+exp+tanh+add"));
+  EXPECT_THAT(groups_of(text, true, {{"0", "2"}}), ElementsAre("nn.relu", "exp+tanh+add"));
+  EXPECT_THAT(groups_of(text, true, {{"1", "3"}}), ElementsAre("nn.relu", "exp", "tanh+add"))
+      << "what both read is a kernel, too";
+}
+
+TEST(FuseOps, NodesOfOtherNamesAreNotKeptApart) {
+  const auto chain = [](const char* origin) {
+    return fmt::format("fn @main(%x: Tensor[(N, 2), f32]) -> Tensor[(N, 2), f32] {{\n  %0 = exp(%x)  // A\n"
+                       "  %1 = tanh(%0)  // {}\n  return %1\n}}",
+                       origin);
+  };
+  EXPECT_THAT(groups_of(chain("B"), true, {{"0", "1"}}), ElementsAre("exp", "tanh"));
+  Graph graph = parse_graph(chain("B"), table());
+  PassContext context;
+  context.apart = {{name_of(*graph.main.nodes()[0]), {graph.main.nodes()[1]->op, {"C"}}}};
+  fuse_ops(graph, context);
+  EXPECT_EQ(graph.main.nodes().size(), 1U);
 }
 
 TEST(FuseOps, OfTwoConvolutionsThatAreAddedTheLaterOneTakesTheAddition) {

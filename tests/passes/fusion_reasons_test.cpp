@@ -1,7 +1,10 @@
 // Every rule of grouping says that it was the one, on a small graph each.
 #include "host/passes/fusion_reasons.h"
 
+#include <fmt/format.h>
+
 #include <set>
+#include <span>
 
 #include "host/passes/fusion_report.h"
 #include "tests/passes/pass_test.h"
@@ -217,7 +220,7 @@ TEST(FusionReasons, EachRuleSaysThatItDecided) {
 }
 
 TEST(FusionReasons, EveryRuleHasAGraph) {
-  std::set<FusionRule> seen{FusionRule::kDisabled};
+  std::set<FusionRule> seen{FusionRule::kDisabled, FusionRule::kKeptApart};
   for (const Case& example : all_cases()) seen.insert(example.rule);
   EXPECT_EQ(seen.size(), static_cast<size_t>(FusionRule::kReaderIsInsideChoice) + 1);
 }
@@ -225,6 +228,20 @@ TEST(FusionReasons, EveryRuleHasAGraph) {
 TEST(FusionReasons, WithoutFusionThatIsTheReason) {
   EXPECT_THAT(reasons_of(chain(3), false), ElementsAre("exp by_itself", "exp by_itself", "exp by_itself",
                                                        "exp>exp disabled exp", "exp>exp disabled exp"));
+}
+
+TEST(FusionReasons, WhatADecisionKeepsApartSaysSo) {
+  const Graph graph = parse_graph(
+      images("  %0 = " + conv("%x") + "\n  %1 = nn.relu(%0)\n  %2 = exp(%1)\n", "%2"), table());
+  const auto& nodes = graph.main.nodes();
+  for (const size_t maker : {0, 1}) {
+    const Separation edge{name_of(*nodes[maker]), name_of(*nodes[maker + 1])};
+    FusionRecord record;
+    find_fusion_groups(graph.main, true, &record, std::span(&edge, 1));
+    const FusionReason& why = record.apart.at({nodes[maker], nodes[maker + 1]});
+    EXPECT_EQ(why.rule, FusionRule::kKeptApart);
+    EXPECT_EQ(to_string(why, op_def(*nodes[maker])), fmt::format("a decision keeps {} apart", nodes[maker + 1]->op->name));
+  }
 }
 
 TEST(FusionReasons, ReadAsSentences) {

@@ -71,6 +71,19 @@ TEST(BestRecord, TheNewestConfirmationOfADecisionCounts) {
   EXPECT_EQ(best(in_order({gain, other})), 1);
 }
 
+TEST(BestRecord, DecisionsOfANetworkDifferInTheirParts) {
+  Record some = sample_record(), others = with_ratio(sample_record(), 1.1, 1.2, 1.3);
+  for (Record* one : {&some, &others}) {
+    one->op = kNetworkOp;
+    one->decision = {"layouts", {}};
+  }
+  some.parts = {{3, {"direct", {}}}};
+  others.parts = {{3, {"direct", {}}}, {4, {"direct", {}}}};
+  EXPECT_EQ(best(in_order({some, others})), 1) << "the loss is of another decision";
+  others.parts = some.parts;
+  EXPECT_EQ(best(in_order({some, others})), 0);
+}
+
 TEST(BestRecord, DatesOrderRecordsOfSeveralStores) {
   std::vector<Record> records = in_order({with_ratio(sample_record(), 1.1, 1.2, 1.3), sample_record()});
   std::swap(records[0].id, records[1].id);

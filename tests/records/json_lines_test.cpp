@@ -50,8 +50,9 @@ std::string line_with(const std::string& name, const nlohmann::ordered_json& val
 TEST(JsonLines, WhatIsWrittenIsRead) {
   const Record failed = testing::failed(sample_record(), Outcome::kCrashed);
   const Read result = read(json_head() + json_line(sample_record()) + json_line(failed) +
+                           json_line(testing::network_record()) +
                            json_line(WorkProgram{testing::sample_work(), "fn @main() {\n}\n"}));
-  EXPECT_THAT(result.lines.records, ElementsAre(sample_record(), failed));
+  EXPECT_THAT(result.lines.records, ElementsAre(sample_record(), failed, testing::network_record()));
   ASSERT_EQ(result.lines.programs.size(), 1u);
   EXPECT_EQ(result.lines.programs[0].text, "fn @main() {\n}\n");
   EXPECT_THAT(result.warnings, IsEmpty());

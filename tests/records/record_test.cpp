@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -72,6 +73,33 @@ TEST(Record, TextHasNoControlCharactersAndAnEnd) {
   expect_refused("model", [](Record& record) { record.model = std::string(5000, 'x'); });
   expect_refused("decision", [](Record& record) { record.decision.form = "a b"; });
   expect_refused("decision", [](Record& record) { record.decision.form.clear(); });
+}
+
+TEST(Record, PartsAreOfANetworkAndInTheOrderOfNodes) {
+  EXPECT_NO_THROW(check(testing::network_record()));
+  expect_refused("decision", [](Record& record) { record.parts = {{3, {"direct", {}}}}; });
+  const auto expect_network_refused = [](const std::function<void(Record&)>& spoil) {
+    expect_refused("decision", [&](Record& record) {
+      record = testing::network_record();
+      spoil(record);
+    });
+  };
+  expect_network_refused([](Record& record) { std::swap(record.parts[0], record.parts[1]); });
+  expect_network_refused([](Record& record) { record.parts[0].node = -1; });
+  expect_network_refused([](Record& record) { record.parts[1].decision.form = "a b"; });
+}
+
+TEST(Record, WithPartsItsTextIsReadBack) {
+  const Record record = testing::network_record();
+  EXPECT_EQ(decision_text(record), "{form=layouts}; 3 {form=direct, block=8}; 17 {form=gemm}");
+  EXPECT_EQ(record_of(0, row_of(record)), record);
+  for (const char* wrong : {"{form=layouts};", "{form=layouts}; {form=direct}", "{form=layouts}; 3", "{form=layouts}; x {form=a}",
+                            "{form=layouts}; 3 {form=a} {form=b}", "; 3 {form=a}", "{form=layouts}; 99999999999999999999 {form=a}"}) {
+    Row row = row_of(record);
+    const auto column = std::ranges::find(columns(), std::string_view("decision"), &Column::name);
+    row[static_cast<size_t>(column - columns().begin())] = std::string(wrong);
+    EXPECT_THROW(record_of(0, row), Error) << wrong;
+  }
 }
 
 TEST(Record, DatesAreDates) {

@@ -49,6 +49,17 @@ inline Record sample_record() {
   return record;
 }
 
+/// The same of what is decided for a network as a whole.
+inline Record network_record() {
+  Record record = sample_record();
+  record.op = kNetworkOp;
+  record.decision = {"layouts", {}};
+  record.parts = {{3, {"direct", {{"block", 8}}}}, {17, {"gemm", {}}}};
+  record.baseline = {"own", {}};
+  record.timed = "network";
+  return record;
+}
+
 /// The same with another interval of the ratio.
 inline Record with_ratio(Record record, double low, double ratio, double high) {
   record.timing->ratio_low = low;

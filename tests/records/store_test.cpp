@@ -107,8 +107,9 @@ INSTANTIATE_TEST_SUITE_P(Records, AnyStore, ::testing::Values(Kind::kSqlite, Kin
 
 TEST_P(AnyStore, WhatIsAddedIsThereForWhoOpensItNext) {
   const Record failed = testing::failed(sample_record(), Outcome::kTimedOut);
-  open()->add(std::vector{sample_record(), failed});
-  EXPECT_THAT(of_work(*open(), sample_work()), ElementsAre(sample_record(), failed));
+  const Record network = testing::network_record();
+  open()->add(std::vector{sample_record(), failed, network});
+  EXPECT_THAT(of_work(*open(), sample_work()), ElementsAre(sample_record(), failed, network));
 }
 
 TEST_P(AnyStore, GoesOnBehindALostConnection) {

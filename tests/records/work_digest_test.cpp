@@ -95,6 +95,37 @@ TEST(WorkDigest, ElementwiseNodesBehindItCountAsFarAsItsKernelTakesThemIn) {
   EXPECT_EQ(digest(Conv{.rest = "  %z = nn.softmax(%y, axis=1)\n  return %z\n"}.text()), alone);
 }
 
+std::string network(const std::string& text, NetworkQuestion question = NetworkQuestion::kLayouts) {
+  return network_digest(parse_graph(text, op_set()).main, question);
+}
+
+TEST(NetworkDigest, IsOfAllNodesTheirOrderAndTheQuestion) {
+  const std::string own = Conv().text();
+  EXPECT_THAT(network(own), ::testing::MatchesRegex("[0-9a-f]{64}"));
+  EXPECT_NE(network(own), digest(own));
+  std::set<std::string> all;
+  for (const NetworkQuestion question : network_questions()) all.insert(network(own, question));
+  EXPECT_EQ(all.size(), 3u);
+  // What no kernel of the first node takes in counts, too, and what is returned.
+  all = {network(own),
+         network(Conv{.rest = "  %z = nn.softmax(%y, axis=1)\n  return %z\n"}.text()),
+         network(Conv{.rest = "  %z = nn.softmax(%y, axis=2)\n  return %z\n"}.text()),
+         network(Conv{.rest = "  %r = nn.relu(%y)\n  %s = sigmoid(%y)\n  return %r\n"}.text()),
+         network(Conv{.rest = "  %r = nn.relu(%y)\n  %s = sigmoid(%y)\n  return %s\n"}.text()),
+         network(Conv{.rest = "  %s = sigmoid(%y)\n  %r = nn.relu(%y)\n  return %r\n"}.text())};
+  EXPECT_EQ(all.size(), 6u);
+}
+
+TEST(NetworkDigest, NamesAndWeightsValuesDoNotCountAndDecisionsDo) {
+  const std::string own = network(Conv().text());
+  EXPECT_EQ(network(Conv{.rest = "  return %other\n", .node = "other"}.text()), own);
+  EXPECT_EQ(network(Conv{.weight = "@another: Tensor[(16, 8, 3, 3), f32]"}.text()), own);
+  Graph decided = parse_graph(Conv().text(), op_set());
+  decided.main.nodes().front()->decision = Decision{"direct", {{"block", 8}}};
+  EXPECT_NE(network_digest(decided.main, NetworkQuestion::kLayouts), own);
+  EXPECT_EQ(work_digest(decided.main, *decided.main.nodes().front()), digest(Conv().text()));
+}
+
 TEST(WorkDigest, NumbersInCodeCount) {
   const auto scaled = [](const char* factor) {
     return digest(

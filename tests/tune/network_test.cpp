@@ -50,9 +50,7 @@ CompileOptions options_for(const char* target = "x86-64-v3") {
 }
 
 Choices untuned(const Network& network) {
-  Choices choices;
-  for (const Task& task : network.tasks()) choices.push_back(task.untuned);
-  return choices;
+  return network.untuned_choices();
 }
 
 TEST(Network, NodesOfEqualWorkAreOneTask) {
@@ -136,7 +134,7 @@ TEST(Network, ProductsOfTheSameDataMayBeCombined) {
   EXPECT_FALSE(Network(network(), options_for()).may_combine());
   const Network tuned(test::parallel_network(), options_for());
   EXPECT_TRUE(tuned.may_combine());
-  EXPECT_FALSE(tuned.combined());
+  EXPECT_FALSE(tuned.untuned_choices().combined);
   Choices choices = untuned(tuned);
   choices.combined = true;
   BuiltNetwork combined = tuned.build(choices);
@@ -149,8 +147,41 @@ TEST(Network, ProductsOfTheSameDataMayBeCombined) {
   ModuleFile again = compile_graph(test::parallel_network(), options);
   EXPECT_EQ(serialize_module(combined.module), serialize_module(again));
   const Network next(test::parallel_network(), options);
-  EXPECT_TRUE(next.combined());
+  EXPECT_TRUE(next.untuned_choices().combined);
   EXPECT_FALSE(next.may_combine());
+}
+
+TEST(Network, WhatFollowsAProductMayBeKeptApart) {
+  const Network tuned(network(), options_for());
+  ASSERT_THAT(tuned.tasks()[0].fusions, SizeIs(1)) << "relu behind both convolutions";
+  const OtherFusion& fusion = tuned.tasks()[0].fusions[0];
+  EXPECT_EQ(fusion.what, "nn.relu apart from nn.conv");
+  ASSERT_THAT(fusion.apart, SizeIs(2));
+  EXPECT_THAT(fusion.apart[0].edge.maker.origin, ElementsAre("first"));
+  EXPECT_THAT(fusion.apart[0].edge.reader.origin, ElementsAre("relu1"));
+  EXPECT_EQ(fusion.apart[0].maker, tuned.tasks()[0].numbers[0]);
+  EXPECT_THAT(tuned.tasks()[1].fusions, ::testing::IsEmpty()) << "nothing follows the dense layer";
+  Choices choices = untuned(tuned);
+  for (const NumberedSeparation& one : fusion.apart) choices.apart.push_back(one.edge);
+  BuiltNetwork apart = tuned.build(choices);
+  EXPECT_GT(apart.steps[0].size(), tuned.untuned().steps[0].size()) << "the time of relu's own kernels counts";
+  // What is given back gives the same, and is where the next run begins.
+  CompileOptions options = options_for();
+  options.decisions =
+      std::make_shared<const DecisionFile>(DecisionFile::parse(tuned.decisions_text(choices), "a test"));
+  ModuleFile again = compile_graph(network(), options);
+  EXPECT_EQ(serialize_module(apart.module), serialize_module(again));
+  EXPECT_EQ(Network(network(), options).untuned_choices(), choices);
+}
+
+TEST(Network, ItsDigestsAreOfEachQuestionAndNotOfWeights) {
+  const Network tuned(network(), options_for());
+  std::set<std::string> digests;
+  for (const NetworkQuestion question : network_questions()) digests.insert(tuned.digest(question));
+  EXPECT_THAT(digests, SizeIs(3));
+  EXPECT_EQ(Network(network(), options_for()).digest(NetworkQuestion::kLayouts), tuned.digest(NetworkQuestion::kLayouts));
+  EXPECT_NE(Network(test::parallel_network(), options_for()).digest(NetworkQuestion::kLayouts),
+            tuned.digest(NetworkQuestion::kLayouts));
 }
 
 TEST(Network, ItsTextGivesTheDecisionsBack) {

@@ -4,6 +4,7 @@
 
 #include "host/support/error.h"
 #include "host/support/temporary.h"
+#include "tests/tune/memory_store.h"
 #include "tests/tune/small_space.h"
 
 namespace gantry::tune {
@@ -12,37 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-/// Keeps records in memory, or cannot.
-class MemoryStore : public records::Store {
- public:
-  const std::string& place() const override { return place_; }
-  void add(std::span<const records::Record> added, std::span<const records::WorkProgram> = {}) override {
-    if (locked) user_error("lab.db: is locked by another program");
-    for (const records::Record& record : added) {
-      records::check(record);
-      kept.push_back(record);
-    }
-  }
-  std::vector<records::Record> of_work(const std::string& work) override {
-    if (locked) user_error("lab.db: is locked by another program");
-    std::vector<records::Record> found;
-    for (const records::Record& record : kept) {
-      if (record.key.work == work) found.push_back(record);
-    }
-    return found;
-  }
-  void each(const records::Filter&, const std::function<bool(const records::Record&)>&) override {}
-  int64_t count(const records::Filter&) override { return static_cast<int64_t>(kept.size()); }
-  int64_t remove(const records::Filter&) override { return 0; }
-  std::optional<std::string> program_of(const std::string&) override { return std::nullopt; }
-
-  std::vector<records::Record> kept;
-  bool locked = false;
-
- private:
-  std::string place_ = "lab.db";
-};
 
 RunFacts facts() {
   RunFacts facts;
@@ -159,6 +129,50 @@ TEST_F(NotebookTest, AFileKeepsThemForTheNextRun) {
   const std::vector<Remembered> known = notebook.recall(task_);
   ASSERT_THAT(known, SizeIs(1));
   EXPECT_NEAR(*known[0].cost, 0.9, 1e-12);
+}
+
+NetworkTrial layouts(const Decision& decision) {
+  return {NetworkQuestion::kLayouts, {"layouts", {}}, {{3, decision}, {7, decision}}, {"conv1", "conv2"}};
+}
+
+TEST_F(NotebookTest, OfTheNetworkTheLastOutcomeIsRemembered) {
+  RunFacts own = facts();
+  own.network = {std::string(64, '1'), std::string(64, '2'), std::string(64, '3')};
+  Notebook notebook(&store_, own, {});
+  EXPECT_FALSE(notebook.recall(layouts(first_)));
+  notebook.failed(layouts(first_), {records::Outcome::kCrashed, "SIGSEGV"});
+  notebook.measured(layouts(first_), ratio(0.9), false);
+  notebook.failed(layouts(second_), {records::Outcome::kWrong, "output 'y' differs"});
+  notebook.finish();
+  ASSERT_THAT(store_.kept, SizeIs(3));
+  EXPECT_EQ(store_.kept[1].key.work, own.network[0]);
+  EXPECT_EQ(store_.kept[1].timed, "network");
+  EXPECT_EQ(store_.kept[1].nodes, "conv1, conv2");
+  EXPECT_EQ(records::decision_text(store_.kept[1]),
+            "{form=layouts}; 3 {form=direct, block=32}; 7 {form=direct, block=32}");
+  const auto first = notebook.recall(layouts(first_)), second = notebook.recall(layouts(second_));
+  ASSERT_TRUE(first && second);
+  ASSERT_TRUE(first->whole);
+  EXPECT_DOUBLE_EQ(first->whole->value, 0.9);
+  EXPECT_NEAR(first->whole->amount, 9, 1e-12);
+  ASSERT_TRUE(second->failure);
+  EXPECT_EQ(second->failure->outcome, records::Outcome::kWrong);
+}
+
+TEST_F(NotebookTest, WithoutAKeyOfTheNetworkNothingOfItIsKept) {
+  notebook_.measured(layouts(first_), ratio(0.9), true);
+  notebook_.finish();
+  EXPECT_THAT(store_.kept, IsEmpty());
+  EXPECT_FALSE(notebook_.recall(layouts(first_)));
+}
+
+TEST_F(NotebookTest, CostsMayBeOverAnotherDecision) {
+  notebook_.measured(task_, second_, first_, ratio(0.8), false);
+  notebook_.flush();
+  EXPECT_THAT(notebook_.recall(task_), IsEmpty()) << "nothing leads there from the untuned one";
+  const std::vector<Remembered> known = notebook_.recall(task_, first_);
+  ASSERT_THAT(known, SizeIs(1));
+  EXPECT_NEAR(*known[0].cost, 0.8, 1e-12);
 }
 
 TEST(Notebook, WithoutAStoreNothingIsKept) {

@@ -1,0 +1,45 @@
+#include "host/cli/prior_files.h"
+
+#include <cstdlib>
+
+#include "host/support/error.h"
+#include "host/support/mapped_file.h"
+#include "host/support/words.h"
+#include "host/tune/prior.h"
+
+namespace gantry::cli {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> prior_folders(const fs::path& own_folder) {
+  std::vector<fs::path> folders;
+  if (const char* given = std::getenv("GANTRY_PRIORS"); given != nullptr && *given != '\0') folders.emplace_back(given);
+  folders.push_back(own_folder.parent_path() / "share" / "gantry" / "priors");
+  return folders;
+}
+
+std::optional<FoundPrior> find_prior(const Target& target, const std::vector<fs::path>& folders,
+                                     const std::function<void(const std::string&)>& warn) {
+  for (const std::string& family : tune::families_of(target)) {
+    if (!is_board_word(family)) continue;
+    for (const fs::path& folder : folders) {
+      const fs::path file = folder / (family + ".json");
+      std::error_code code;
+      if (!fs::is_regular_file(file, code)) continue;
+      try {
+        return read_prior(file);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kUser) throw;
+        if (warn) warn(error.what());
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+FoundPrior read_prior(const fs::path& file) {
+  const MappedFile text(file);
+  return {file, tune::parse_prior({reinterpret_cast<const char*>(text.data()), text.size()}, file.string())};
+}
+
+}  // namespace gantry::cli

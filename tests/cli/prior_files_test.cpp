@@ -1,0 +1,77 @@
+// Where priors of cost models are found.
+#include "host/cli/prior_files.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "host/support/error.h"
+#include "host/support/output_file.h"
+#include "host/support/temporary.h"
+
+namespace gantry::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PriorFiles : public ::testing::Test {
+ protected:
+  void write(const char* folder, const char* family) {
+    fs::create_directories(folder_.path() / folder);
+    write_file(folder_.path() / folder / (std::string(family) + ".json"), tune::prior_text({family, {}}));
+  }
+  /// The family that is found; empty: none.
+  std::string found(const char* target, const std::vector<std::string>& folders) {
+    std::vector<fs::path> paths;
+    for (const std::string& folder : folders) paths.push_back(folder_.path() / folder);
+    warnings_.clear();
+    const auto prior =
+        find_prior(find_target(target), paths, [&](const std::string& text) { warnings_.push_back(text); });
+    if (!prior) return "";
+    EXPECT_EQ(prior->file.stem(), prior->prior.family);
+    return prior->file.parent_path().filename().string() + "/" + prior->prior.family;
+  }
+
+  TemporaryFolder folder_{"test"};
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(PriorFiles, WithoutAnyNothingIsFoundOrSaid) {
+  EXPECT_EQ(found("znver4", {"none", "more"}), "");
+  fs::create_directories(folder_.path() / "none" / "znver4.json");
+  EXPECT_EQ(found("znver4", {"none"}), "") << "a folder";
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(PriorFiles, ThatOfTheCpuComesBeforeThatOfItsArchitecture) {
+  write("a", "x86_64");
+  write("b", "znver4");
+  write("b", "x86_64");
+  EXPECT_EQ(found("znver4", {"a", "b"}), "b/znver4");
+  EXPECT_EQ(found("znver3", {"a", "b"}), "a/x86_64");
+  EXPECT_EQ(found("cortex-a76", {"a", "b"}), "");
+}
+
+TEST_F(PriorFiles, OneThatCannotBeReadIsSaidAndTheNextTaken) {
+  write("a", "znver4");
+  write("b", "znver4");
+  write_file(folder_.path() / "a" / "znver4.json", "{");
+  EXPECT_EQ(found("znver4", {"a", "b"}), "b/znver4");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("a/znver4.json: is no JSON")));
+  EXPECT_THROW(read_prior(folder_.path() / "a" / "znver4.json"), Error);
+  EXPECT_THROW(read_prior(folder_.path() / "a" / "other.json"), Error);
+}
+
+TEST(PriorFolders, AreThoseBesideTheProgramAndTheEnvironments) {
+  ::unsetenv("GANTRY_PRIORS");
+  EXPECT_THAT(prior_folders("/usr/bin"), ElementsAre("/usr/share/gantry/priors"));
+  ::setenv("GANTRY_PRIORS", "/lab/priors", 1);
+  EXPECT_THAT(prior_folders("/usr/bin"), ElementsAre("/lab/priors", "/usr/share/gantry/priors"));
+  ::unsetenv("GANTRY_PRIORS");
+}
+
+}  // namespace
+}  // namespace gantry::cli

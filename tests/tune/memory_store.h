@@ -1,0 +1,44 @@
+// A store of records in memory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/records/store.h"
+#include "host/support/error.h"
+
+namespace gantry::tune {
+
+/// Keeps records, or cannot.
+class MemoryStore : public records::Store {
+ public:
+  const std::string& place() const override { return place_; }
+  void add(std::span<const records::Record> added, std::span<const records::WorkProgram> = {}) override {
+    if (locked) user_error("lab.db: is locked by another program");
+    for (const records::Record& record : added) {
+      records::check(record);
+      kept.push_back(record);
+      kept.back().id = static_cast<int64_t>(kept.size());
+    }
+  }
+  std::vector<records::Record> of_work(const std::string& work) override {
+    if (locked) user_error("lab.db: is locked by another program");
+    std::vector<records::Record> found;
+    for (const records::Record& record : kept) {
+      if (record.key.work == work) found.push_back(record);
+    }
+    return found;
+  }
+  void each(const records::Filter&, const std::function<bool(const records::Record&)>&) override {}
+  int64_t count(const records::Filter&) override { return static_cast<int64_t>(kept.size()); }
+  int64_t remove(const records::Filter&) override { return 0; }
+  std::optional<std::string> program_of(const std::string&) override { return std::nullopt; }
+
+  std::vector<records::Record> kept;
+  bool locked = false;
+
+ private:
+  std::string place_ = "lab.db";
+};
+
+}  // namespace gantry::tune
