@@ -18,9 +18,9 @@ std::nullopt_t MessageWalker::fail() {
   return std::nullopt;
 }
 
-std::optional<uint64_t> MessageWalker::varint() {
+std::optional<uint64_t> MessageWalker::varint(int most_bytes) {
   uint64_t value = 0;
-  for (int shift = 0; shift < 64 && at_ < end_; shift += 7) {
+  for (int i = 0, shift = 0; i < most_bytes && at_ < end_; ++i, shift += 7) {
     const auto byte = window_.at(at_);
     if (!byte) return std::nullopt;
     ++at_;
@@ -32,13 +32,16 @@ std::optional<uint64_t> MessageWalker::varint() {
 
 std::optional<MessageWalker::Field> MessageWalker::next() {
   if (failed_ || at_ >= end_) return std::nullopt;
+  // As Protocol Buffers has them: of values, and of tags and lengths.
+  constexpr int kLongest = 10, kShort = 5;
   const uint64_t begin = at_;
-  const std::optional<uint64_t> tag = varint();
+  const std::optional<uint64_t> tag = varint(kShort);
   if (!tag) return fail();
   Field field{*tag >> 3, *tag & 7};
   const bool fixed = field.wire_type == kEightBytes || field.wire_type == kFourBytes;
   if (!fixed && field.wire_type != kVarint && field.wire_type != kLengthDelimited) return fail();
-  const std::optional<uint64_t> value = fixed ? field.wire_type == kEightBytes ? 8 : 4 : varint();
+  const std::optional<uint64_t> value = fixed ? field.wire_type == kEightBytes ? 8 : 4
+                                              : varint(field.wire_type == kVarint ? kLongest : kShort);
   if (!value) return fail();
   field.value = *value;
   field.begin = begin;

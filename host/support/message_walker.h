@@ -46,7 +46,7 @@ class MessageWalker {
 
  private:
   std::nullopt_t fail();
-  std::optional<uint64_t> varint();
+  std::optional<uint64_t> varint(int most_bytes);
 
   FileWindow& window_;
   uint64_t at_, end_;

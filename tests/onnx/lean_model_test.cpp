@@ -210,6 +210,7 @@ TEST_F(LeanModelTest, IsTheWholeFileWhereThatIsDamaged) {
   expect_whole(whole + "\x0f");                                     // no wire type
   expect_whole(whole + "\x32\xff\xff\xff\x7f");                     // a length beyond the end
   expect_whole(whole + "\x08" + std::string(11, '\x80') + "\x01");  // a number of too many bytes
+  expect_whole(whole + "\x32\x80\x80\x80\x80\x80" + std::string(1, '\0'));  // a length of more than it can have
 }
 
 TEST_F(LeanModelTest, LeavesMessagesThatAreNestedTooDeepToProtocolBuffers) {
