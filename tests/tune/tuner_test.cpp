@@ -436,7 +436,7 @@ TEST(Tuner, ALayoutThatLosesIsLeft) {
   add_layouts(setup);
   const TuneResult result = setup.run();
   EXPECT_EQ(result.layouts.size(), 4U) << "of all tasks, and of each";
-  for (const LayoutTrial& trial : result.layouts) EXPECT_FALSE(trial.accepted);
+  for (const ChangeTrial& trial : result.layouts) EXPECT_FALSE(trial.accepted);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_NE(result.choices[i].form, "planar");
     EXPECT_FALSE(result.tasks[i].of_network);
