@@ -122,14 +122,15 @@ TEST_F(RecordedCompilation, WhatDoesNotFitTheKernelIsNotUsedAndSaid) {
 class RecordedNetwork : public RecordedCompilation {
  protected:
   static Graph network() {
-    const auto convolution = [](const char* result, const char* data, int weight) {
+    // Of weights that differ: those that are alike would be one before anything is decided.
+    const auto convolution = [](const char* result, const char* data, int channels) {
       return fmt::format(
-          "  %{0} = nn.conv(%{1}, @w{2}: Tensor[(16, 16, 3, 3), f32], channels=16, kernel=[3, 3], strides=[1, 1], "
+          "  %{0} = nn.conv(%{1}, @w{2}: Tensor[({2}, 16, 3, 3), f32], channels={2}, kernel=[3, 3], strides=[1, 1], "
           "dilations=[1, 1], padding=(1, 1, 1, 1))  // {0}\n",
-          result, data, weight);
+          result, data, channels);
     };
-    return parse_graph("fn @main(%x: Tensor[(1, 16, 12, 12), f32]) -> Tensor[(1, 16, 12, 12), f32] {\n" +
-                           convolution("a", "x", 1) + convolution("b", "a", 2) +
+    return parse_graph("fn @main(%x: Tensor[(1, 16, 12, 12), f32]) -> Tensor[(1, 32, 12, 12), f32] {\n" +
+                           convolution("a", "x", 16) + convolution("b", "a", 32) +
                            "  %c = nn.relu(%b)  // c\n  return %c\n}\n",
                        op_set());
   }
