@@ -228,7 +228,8 @@ std::vector<NodeDecision> print_forms(const Graph& graph, const Target& target, 
   compile.observer.network = &network;
   const std::vector<NodeDecision> decisions = decide_forms(graph, target, compile, options.explain);
   if (options.forms) {
-    print_out(fmt::format("# {}\n{}", visible_line(options.model), decisions_text(target.name, decisions, network)));
+    print_out(fmt::format("# {}\n{}", visible_line(options.model),
+                          decisions_text(target.name, decisions, network)));
     return decisions;
   }
   if (options.json) {

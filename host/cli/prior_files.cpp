@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> prior_folders(const fs::path& own_folder) {
   std::vector<fs::path> folders;
-  if (const char* given = std::getenv("GANTRY_PRIORS"); given != nullptr && *given != '\0') folders.emplace_back(given);
+  if (const char* given = std::getenv("GANTRY_PRIORS"); given != nullptr && *given != '\0')
+    folders.emplace_back(given);
   folders.push_back(own_folder.parent_path() / "share" / "gantry" / "priors");
   return folders;
 }

@@ -20,8 +20,8 @@ struct FoundPrior {
 /// $GANTRY_PRIORS, if that is set; the folder that is installed with the program in `own_folder`, or built.
 std::vector<std::filesystem::path> prior_folders(const std::filesystem::path& own_folder);
 
-/// FAMILY.json of the first family (tune::families_of) that one of the folders has, in their order; one that cannot be
-/// read is warned of, and the next one is taken. None where there is none.
+/// FAMILY.json of the first family (tune::families_of) that one of the folders has, in their order; one that
+/// cannot be read is warned of, and the next one is taken. None where there is none.
 std::optional<FoundPrior> find_prior(const Target& target, const std::vector<std::filesystem::path>& folders,
                                      const std::function<void(const std::string&)>& warn);
 

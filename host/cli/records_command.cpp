@@ -149,19 +149,22 @@ void add_records_command(CLI::App& app, Invocation& invocation) {
   }
   {
     auto options = std::make_shared<RecordsOptions>();
-    CLI::App* own = add_action(*command, invocation, "train-prior",
-                               "Make of records what a cost model knows of a family of CPUs before the first trial",
-                               options, train_prior);
+    CLI::App* own =
+        add_action(*command, invocation, "train-prior",
+                   "Make of records what a cost model knows of a family of CPUs before the first trial",
+                   options, train_prior);
     own->add_option("-o,--output", options->output, "Where to: FAMILY.json, as `gantry tune` looks for it")
         ->type_name("FAMILY.json")
         ->required();
     own->add_option("--family", options->family,
-                    "Records of this family alone: a CPU as LLVM calls it (znver4), or an architecture (x86_64); default: "
+                    "Records of this family alone: a CPU as LLVM calls it (znver4), or an architecture "
+                    "(x86_64); default: "
                     "the one that they are of")
         ->type_name("FAMILY");
     own->add_option("--from", options->from, "Keep what this one has, too, as far as there is room")
         ->type_name("PRIOR");
-    own->add_option("--examples", options->examples, "At most so many trials, those of the newest works; default 1000")
+    own->add_option("--examples", options->examples,
+                    "At most so many trials, those of the newest works; default 1000")
         ->type_name("N")
         ->check(between(size_t{2}, size_t{20000}));
     add_json(*own, *options);

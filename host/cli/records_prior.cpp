@@ -16,7 +16,8 @@ namespace gantry::cli {
 
 int train_prior(const RecordsOptions& options, const Invocation& invocation) {
   if (options.place.find("://") == std::string::npos) invocation.outputs->reads(options.place, "the records");
-  if (!options.from.empty() && options.from != options.output) invocation.outputs->reads(options.from, "the prior");
+  if (!options.from.empty() && options.from != options.output)
+    invocation.outputs->reads(options.from, "the prior");
   invocation.outputs->writes(options.output, FileKind::kPrior, "-o", options.force);
   std::optional<FoundPrior> older;
   if (!options.from.empty()) older = read_prior(options.from);
@@ -44,8 +45,8 @@ int train_prior(const RecordsOptions& options, const Invocation& invocation) {
                   .dump(2) +
               "\n");
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: {} trials of {} works, for {}\n", options.output, prior.examples(), prior.groups.size(),
-                          prior.family));
+    print_out(fmt::format("{}: {} trials of {} works, for {}\n", options.output, prior.examples(),
+                          prior.groups.size(), prior.family));
   }
   return 0;
 }

@@ -149,7 +149,8 @@ void RecordsUse::say(const std::vector<NodeDecision>& decisions, const Invocatio
         fmt::format("not used: {} ({})", visible_line(reason), names_text(nodes, invocation.verbose)));
   for (const NetworkRecord& one : network_) {
     for (const std::string& reason : one.unused)
-      invocation.note(fmt::format("not used: {} (the network: {})", visible_line(reason), words_of(one.question)));
+      invocation.note(
+          fmt::format("not used: {} (the network: {})", visible_line(reason), words_of(one.question)));
   }
 }
 

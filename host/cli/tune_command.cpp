@@ -56,8 +56,10 @@ int tune(const Options& options, const Invocation& invocation) {
   if (options.tune.metric != tune::Metric::kTime && !options.tune.records.empty())
     user_error("--records keeps times, and --metric {} measures none; leave one of the two out",
                options.metric);
-  if (options.tune.metric != tune::Metric::kTime && !options.tune.prior.empty() && options.tune.prior != kNoPrior)
-    user_error("--prior is of times, and --metric {} measures none; leave one of the two out", options.metric);
+  if (options.tune.metric != tune::Metric::kTime && !options.tune.prior.empty() &&
+      options.tune.prior != kNoPrior)
+    user_error("--prior is of times, and --metric {} measures none; leave one of the two out",
+               options.metric);
   if (options.tune.farm.compile_hosts > 0 && !options.tune.execution.custom_ops.empty())
     user_error(
         "--compile-hosts: the code of --custom-ops is on this machine alone; leave one of the two out");
@@ -114,7 +116,8 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
                     "Begin with what stands in --records; nothing is tried twice");
   command
       ->add_option("--prior", options->tune.prior,
-                   "What the cost model begins with, a file of `gantry records train-prior`, or none; default: the one that "
+                   "What the cost model begins with, a file of `gantry records train-prior`, or none; "
+                   "default: the one that "
                    "there is for the CPU's family")
       ->type_name("FILE|none");
   command

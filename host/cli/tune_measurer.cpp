@@ -85,8 +85,8 @@ struct MachineMeasurer::Parts {
   Batch measure_surely(const TunedProgram& base, const Trials& trials, const TunedProgram& trial);
   Comparison timed_comparison(const TunedProgram& base, const TunedProgram& trial, double seconds);
   void tell_of_hosts();
-  std::vector<Batch> measure(const Choices& base, std::vector<Choices> others, const std::vector<Trials>& trials,
-                             Effort effort);
+  std::vector<Batch> measure(const Choices& base, std::vector<Choices> others,
+                             const std::vector<Trials>& trials, Effort effort);
 };
 
 MachineMeasurer::MachineMeasurer(const ExecutionOptions& options, TuneMachines& machines, size_t first_place,
@@ -285,9 +285,8 @@ std::vector<Batch> MachineMeasurer::Parts::measure(const Choices& base, std::vec
   };
   if (effort == Effort::kSure) {
     for (size_t i = 0; i < trials.size(); ++i)
-      measured(i, [&](const TunedProgram& program) {
-        return measure_surely(*base_program, trials[i], program);
-      });
+      measured(
+          i, [&](const TunedProgram& program) { return measure_surely(*base_program, trials[i], program); });
     return results;
   }
   on_seats(trials.size(), [&](TunedSeat& seat, size_t mine) {

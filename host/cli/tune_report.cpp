@@ -112,15 +112,16 @@ std::string outcomes_text(const tune::TuneResult& result) {
 
 bool is_kept(const TuneReport& report, const tune::NetworkChange& change) {
   const std::vector<Separation>& apart = report.result.choices.apart;
-  return std::ranges::any_of(change.trials,
-                             [&](const tune::Trial& trial) { return report.result.tasks[trial.task].of_network; }) ||
+  return std::ranges::any_of(
+             change.trials,
+             [&](const tune::Trial& trial) { return report.result.tasks[trial.task].of_network; }) ||
          std::ranges::any_of(change.apart, [&](const tune::NumberedSeparation& one) {
            return std::ranges::find(apart, one.edge) != apart.end();
          });
 }
 
-/// What is no matter of one kernel: in which order images lie, what is kept apart. `what`: "other layout". Empty:
-/// nothing was tried.
+/// What is no matter of one kernel: in which order images lie, what is kept apart. `what`: "other layout".
+/// Empty: nothing was tried.
 std::string changes_text(const TuneReport& report, const std::vector<tune::ChangeTrial>& changes,
                          std::string_view what) {
   if (changes.empty()) return "";
@@ -252,8 +253,10 @@ std::string tuning_text(const TuneReport& report, size_t width) {
                    : "",
                std::to_string(result.trials), change_text(report.tasks[i], result)});
   }
-  return (table.empty() ? "" : table.str(0, width) + "\n") + changes_text(report, report.result.layouts, "other layout") +
-         changes_text(report, report.result.fusions, "other fusion") + combined_text(report.result) + summary(report);
+  return (table.empty() ? "" : table.str(0, width) + "\n") +
+         changes_text(report, report.result.layouts, "other layout") +
+         changes_text(report, report.result.fusions, "other fusion") + combined_text(report.result) +
+         summary(report);
 }
 
 }  // namespace gantry::cli

@@ -64,8 +64,8 @@ struct CompileObserver {
   /// looked at. Null: nobody asks.
   std::vector<NodeDecision>* decisions = nullptr;
   bool candidates = false;
-  /// What is decided for the network as a whole, of the target compiled last; what records say of that, of every target.
-  /// Null: nobody asks.
+  /// What is decided for the network as a whole, of the target compiled last; what records say of that, of
+  /// every target. Null: nobody asks.
   NetworkDecision* network = nullptr;
   std::vector<NetworkRecord>* network_records = nullptr;
 };

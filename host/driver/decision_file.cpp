@@ -66,7 +66,8 @@ Separation parse_separation(std::string_view text) {
   const size_t arrow = find_arrow(names);
   if (blank == std::string_view::npos || arrow == std::string_view::npos)
     user_error(
-        "behind {{form=apart}} stand two ops and their nodes, such as: nn.conv nn.relu  // stem.conv -> stem.relu");
+        "behind {{form=apart}} stand two ops and their nodes, such as: nn.conv nn.relu  // stem.conv -> "
+        "stem.relu");
   Separation edge;
   edge.maker = {find_op(ops.substr(0, blank)), parse_origin(names.substr(0, arrow))};
   edge.reader = {find_op(trim(ops.substr(blank))), parse_origin(names.substr(arrow + kArrow.size()))};
@@ -100,7 +101,8 @@ std::vector<std::string> network_lines(const NetworkDecision& network) {
   if (network.combined) lines.emplace_back(kCombinedLine);
   for (const auto& [maker, reader] : network.apart)
     lines.push_back(fmt::format("network {{form=apart}} {} {}  // {} {} {}", maker.op->name, reader.op->name,
-                                origin_beside_arrow(maker.origin), kArrow, origin_beside_arrow(reader.origin)));
+                                origin_beside_arrow(maker.origin), kArrow,
+                                origin_beside_arrow(reader.origin)));
   return lines;
 }
 
@@ -123,10 +125,12 @@ DecisionFile::NetworkEntry DecisionFile::parse_of_network(std::string_view text)
   }
   if (!decision.knobs.empty() || (decision.form != "combined" && decision.form != "separate"))
     user_error(
-        "a network is {{form=combined}}, products of the same data as one, or {{form=separate}}, or keeps nodes "
+        "a network is {{form=combined}}, products of the same data as one, or {{form=separate}}, or keeps "
+        "nodes "
         "{{form=apart}}, not {}",
         to_string(decision));
-  if (!rest.empty() && !rest.starts_with("//")) user_error("behind {} nothing stands, not '{}'", to_string(decision), rest);
+  if (!rest.empty() && !rest.starts_with("//"))
+    user_error("behind {} nothing stands, not '{}'", to_string(decision), rest);
   entry.combined = decision.form == "combined";
   return entry;
 }

@@ -7,12 +7,15 @@
 //
 // What is decided for the network as a whole, and not for one of its nodes, stands behind "network":
 //
-//   network {form=combined}     products of the same data are one (host/passes/combine_parallel.h), or separate
-//   network {form=apart} nn.conv nn.relu  // stem.conv -> stem.relu     the second node, which reads what the first one
-//                                         makes, is in another kernel (Separation)
+//   network {form=combined}
+//   network {form=apart} nn.conv nn.relu  // stem.conv -> stem.relu
+//
+// The first: products of the same data are one (host/passes/combine_parallel.h); separate says that they are
+// not. The other: the second node, which reads what the first one makes, is in another kernel (Separation).
 //
 // A line is an op, a decision (host/graph/decision.h) and, as in graph text, the nodes of the model that the
-// node comes from. What stands under a target in brackets is for that one, what stands above the first for all.
+// node comes from. What stands under a target in brackets is for that one, what stands above the first for
+// all.
 // '#' begins a comment.
 #pragma once
 
@@ -41,8 +44,8 @@ class DecisionFile {
   static DecisionFile parse(std::string_view text, const std::string& file);
   /// Those for a target of that name.
   GivenDecisions for_target(const std::string& name) const;
-  /// Whether a target of that name is to combine products of the same data: what the last line of it says; none: no
-  /// line does.
+  /// Whether a target of that name is to combine products of the same data: what the last line of it says;
+  /// none: no line does.
   std::optional<bool> combines_products(const std::string& name) const;
   /// With where each stands, for messages.
   struct PlacedSeparation {

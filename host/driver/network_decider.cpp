@@ -24,7 +24,8 @@ std::string text_of(const NodeName& name) {
 /// Null: there is no node of that number.
 const Node* node_of(const Function& function, int64_t number) {
   const auto& nodes = function.nodes();
-  return number >= 0 && static_cast<size_t>(number) < nodes.size() ? nodes[static_cast<size_t>(number)] : nullptr;
+  return number >= 0 && static_cast<size_t>(number) < nodes.size() ? nodes[static_cast<size_t>(number)]
+                                                                   : nullptr;
 }
 
 /// Of what records decide.
@@ -41,9 +42,8 @@ std::string_view form_of(NetworkQuestion question) {
 }
 
 bool reads(const Node& reader, const Node& maker) {
-  return std::ranges::any_of(reader.inputs, [&](const Value* input) {
-    return input != nullptr && input->producer == &maker;
-  });
+  return std::ranges::any_of(
+      reader.inputs, [&](const Value* input) { return input != nullptr && input->producer == &maker; });
 }
 
 std::string misfit_text(const RecordedDecisions::NetworkAnswer& answer, std::string_view why) {
@@ -79,9 +79,10 @@ void NetworkDecider::take_given(const Function& function) {
   decided_.combined = options_.decisions->combines_products(target_.name).value_or(false);
   for (auto& [edge, place] : options_.decisions->apart(target_.name)) {
     if (!has_edge(function, edge))
-      user_error("{}: no {} reads what {} makes when the model is compiled for {}; `gantry ir MODEL --before {}` shows "
-                 "what reads what",
-                 place, text_of(edge.reader), text_of(edge.maker), target_.name, kDecides);
+      user_error(
+          "{}: no {} reads what {} makes when the model is compiled for {}; `gantry ir MODEL --before {}` "
+          "shows what reads what",
+          place, text_of(edge.reader), text_of(edge.maker), target_.name, kDecides);
     decided_.apart.push_back(std::move(edge));
   }
 }
@@ -145,7 +146,8 @@ void NetworkDecider::take_fusions(const Function& function, const RecordedDecisi
     apart.push_back({name_of(*maker), name_of(*reader)});
   }
   for (Separation& edge : apart) {
-    if (std::ranges::find(decided_.apart, edge) == decided_.apart.end()) decided_.apart.push_back(std::move(edge));
+    if (std::ranges::find(decided_.apart, edge) == decided_.apart.end())
+      decided_.apart.push_back(std::move(edge));
   }
   said.record = answer.place;
 }

@@ -1,4 +1,5 @@
-// What is decided for a network as a whole while it is compiled: as it is given (--decisions), or as it was recorded.
+// What is decided for a network as a whole while it is compiled: as it is given (--decisions), or as it was
+// recorded.
 #pragma once
 
 #include <string_view>
@@ -16,8 +17,8 @@ class NetworkDecider {
   NetworkDecider(const Target& target, const CompileOptions& options, PassContext& context)
       : target_(target), options_(options), context_(context) {}
 
-  /// Before a pass: decides where it is alter_layout, from records, too, or, without that, where it is fuse_ops. A user
-  /// error for what is to be kept apart and is no pair of nodes of the graph.
+  /// Before a pass: decides where it is alter_layout, from records, too, or, without that, where it is
+  /// fuse_ops. A user error for what is to be kept apart and is no pair of nodes of the graph.
   void before(std::string_view pass, const Graph& graph);
   /// Behind it: tells the observer once it has decided.
   void after(std::string_view pass);
@@ -27,9 +28,11 @@ class NetworkDecider {
  private:
   void take_given(const Function& function);
   void take_recorded(const Function& function);
-  void take_layouts(const Function& function, const RecordedDecisions::NetworkAnswer& answer, NetworkRecord& said);
+  void take_layouts(const Function& function, const RecordedDecisions::NetworkAnswer& answer,
+                    NetworkRecord& said);
   void take_products(const RecordedDecisions::NetworkAnswer& answer, NetworkRecord& said);
-  void take_fusions(const Function& function, const RecordedDecisions::NetworkAnswer& answer, NetworkRecord& said);
+  void take_fusions(const Function& function, const RecordedDecisions::NetworkAnswer& answer,
+                    NetworkRecord& said);
   void tell();
 
   const Target& target_;

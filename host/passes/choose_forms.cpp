@@ -20,12 +20,13 @@ namespace gantry {
 namespace {
 
 std::string name_text(const Node& node) {
-  return node.origin.empty() ? node.op->name : fmt::format("{} ({})", fmt::join(node.origin, ", "), node.op->name);
+  return node.origin.empty() ? node.op->name
+                             : fmt::format("{} ({})", fmt::join(node.origin, ", "), node.op->name);
 }
 
 [[noreturn]] void refuse(const Node& node, const Decision& decision, const std::string& place, const std::string& why) {
-  user_error("{}{}{} of {} does not fit: {}", place, place.empty() ? "" : ": ", to_string(decision), name_text(node),
-             why);
+  user_error("{}{}{} of {} does not fit: {}", place, place.empty() ? "" : ": ", to_string(decision),
+             name_text(node), why);
 }
 
 /// A copy of the node's weight, its input 1, in another form would be one more.
@@ -188,8 +189,7 @@ class Chooser {
   std::optional<Decision> recorded_layout(const Node& node) {
     const RecordedLayouts* layouts = context_.recorded_layouts;
     if (layouts == nullptr) return std::nullopt;
-    const auto found =
-        std::ranges::find(layouts->decisions, &node, &std::pair<const Node*, Decision>::first);
+    const auto found = std::ranges::find(layouts->decisions, &node, &std::pair<const Node*, Decision>::first);
     if (found == layouts->decisions.end()) return std::nullopt;
     NodeDecision& decided = choices_[&node].decided;
     decided.record = layouts->place;

@@ -98,7 +98,8 @@ void fuse_ops(Graph& graph, PassContext& context) {
   Function& main = graph.main;
   FusionRecord record;
   FusionReport* report = context.fusion;
-  const std::vector<FusionGroup> groups = find_fusion_groups(main, context.fuse, report ? &record : nullptr, context.apart);
+  const std::vector<FusionGroup> groups =
+      find_fusion_groups(main, context.fuse, report ? &record : nullptr, context.apart);
   std::optional<FusionReporter> reporter;
   if (report) reporter.emplace(groups, record, *report);
   std::set<const Node*> replaced;

@@ -191,11 +191,9 @@ class Grouper {
 
   // Whether the node reads a member that it is to stay apart from.
   bool is_apart_from(const Node& node, const std::vector<Node*>& members) const {
-    return !apart_.empty() &&
-           std::ranges::any_of(members, [&](const Node* member) {
-             return std::ranges::find(node.inputs, member->result()) != node.inputs.end() &&
-                    is_apart(*member, node);
-           });
+    return !apart_.empty() && std::ranges::any_of(members, [&](const Node* member) {
+      return std::ranges::find(node.inputs, member->result()) != node.inputs.end() && is_apart(*member, node);
+    });
   }
 
   // --- first: what follows a convolution or matrix product

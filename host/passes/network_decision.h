@@ -20,8 +20,8 @@ struct NodeName {
 };
 NodeName name_of(const Node& node);
 
-/// Two nodes, of which the second reads what the first makes, that fuse_ops keeps in different kernels. Where they
-/// are in different ones anyway, nothing is to be done.
+/// Two nodes, of which the second reads what the first makes, that fuse_ops keeps in different kernels. Where
+/// they are in different ones anyway, nothing is to be done.
 struct Separation {
   NodeName maker, reader;
 

@@ -54,7 +54,8 @@ struct PassContext {
   /// Decisions for nodes that none is given for and that have none; those that do not fit are not used. Null: there are
   /// none.
   RecordedDecisions* recorded = nullptr;
-  /// The same of nodes of this function, found together; they come before those. What does not fit is put down there.
+  /// The same of nodes of this function, found together; they come before those. What does not fit is put
+  /// down there.
   RecordedLayouts* recorded_layouts = nullptr;
   /// Where alter_layout puts down what was decided, in the order of the nodes; null: nobody asks. With what else was
   /// looked at where `candidates` is true.

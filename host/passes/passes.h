@@ -123,8 +123,8 @@ void alter_layout(Graph& graph, PassContext& context);
 ///  - what PassContext::apart keeps apart: a node that one of its readers is to be kept from joins none.
 /// Only the last node of a group is read outside: a node joins only the group that holds all of its users.
 /// After it, every node of main is a `fused` op with one body (host/passes/fuse_ops.h), an opaque op, or a
-/// view. (Without PassContext::fuse, every node gets a group of its own.) PassContext::fusion is told which rules
-/// decided.
+/// view. (Without PassContext::fuse, every node gets a group of its own.) PassContext::fusion is told which
+/// rules decided.
 ///   %1 = nn.conv(%x, @w); %2 = nn.relu(%1)   =>   %2 = fused(%x, @w) fn @nn.conv_nn.relu(%x: …, %w: …) -> …
 ///   { … }
 /// Groups that are there already stay as they are.

@@ -39,7 +39,8 @@ class WorkText {
     text_ += fmt::format("{} = {}({}) {{{}}}\n", fmt::join(results, ", "), node.op->name,
                          fmt::join(inputs, ", "), attrs);
   }
-  /// Functions that its nodes call have been optimised by now, and are computed as they are whatever is decided here.
+  /// Functions that its nodes call have been optimised by now, and are computed as they are whatever is
+  /// decided here.
   void add(const Function& function) {
     text_ += fmt::format("of ({})\n", fmt::join(references(function.parameters), ", "));
     for (const Node* node : function.nodes()) {

@@ -24,9 +24,9 @@ std::vector<const Node*> work_nodes(const Function& function, const Node& node);
 /// What is digested, as text: for tests and explanations.
 std::string work_text(const Function& function, const Node& node);
 
-/// 64 hexadecimal digits, of a function as it is when forms are chosen, and of what is asked of it: all of its nodes
-/// in their order, each with what counts of it in work_digest(), which decisions they have already, and which values it
-/// returns; of functions that control flow calls only that they are there.
+/// 64 hexadecimal digits, of a function as it is when forms are chosen, and of what is asked of it: all of
+/// its nodes in their order, each with what counts of it in work_digest(), which decisions they have already,
+/// and which values it returns; of functions that control flow calls only that they are there.
 std::string network_digest(const Function& function, NetworkQuestion question);
 /// What is digested, as text.
 std::string network_text(const Function& function, NetworkQuestion question);

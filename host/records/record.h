@@ -42,7 +42,8 @@ struct Key {
   /// work_digest() of the node (host/passes/work_digest.h), 64 hexadecimal digits. It covers the op, its
   /// attributes, the types and extents of what it reads and writes, what of that is constant, and the
   /// elementwise steps that follow it and that nobody else reads; not the values of constants, and no names.
-  /// Of what is decided for a network as a whole network_digest(): the same of all of its nodes, and what is asked.
+  /// Of what is decided for a network as a whole network_digest(): the same of all of its nodes, and what is
+  /// asked.
   std::string work;
   Setting setting;
 
@@ -83,11 +84,11 @@ struct Record {
   std::string op;  ///< of the node: "nn.conv"; of a network kNetworkOp
   /// Of a network {form=layouts}, {form=combined} or {form=apart}: what is decided, of the nodes of `parts`.
   Decision decision;
-  /// Of a network alone, by the numbers of its nodes, which rise: how those are computed whose images lie otherwise,
-  /// or {form=apart, reader=N}, which node N is kept apart from that reads it.
+  /// Of a network alone, by the numbers of its nodes, which rise: how those are computed whose images lie
+  /// otherwise, or, by {form=apart, reader=N}, that node N, which reads this one, is kept apart from it.
   std::vector<NumberedDecision> parts = {};
-  /// With which it was compared. Of a confirmation: what the compiler takes by itself. Of a network {form=own},
-  /// or {form=separate} products.
+  /// With which it was compared. Of a confirmation: what the compiler takes by itself. Of a network
+  /// {form=own}, or {form=separate} products.
   Decision baseline;
   Outcome outcome = Outcome::kMeasured;
   std::string reason;            ///< of what was not measured: what was wrong, for people

@@ -73,7 +73,8 @@ std::vector<std::string> all_names() {
   for (const std::string_view form : forms()) names.push_back(fmt::format("form.{}", form));
   for (const std::string_view knob : knobs()) names.push_back(fmt::format("knob.{}", knob));
   for (const std::string_view value : {"data", "weight", "result"}) add_type_names(names, value);
-  for (const char* name : {"flops", "bytes", "vector_bytes", "vector_registers", "l1_bytes", "l2_bytes", "threads"})
+  for (const char* name :
+       {"flops", "bytes", "vector_bytes", "vector_registers", "l1_bytes", "l2_bytes", "threads"})
     names.emplace_back(name);
   return names;
 }

@@ -14,8 +14,8 @@ namespace gantry::tune {
 /// Knobs that a decision leaves out, and extents that are not known, are NaN: missing.
 std::vector<float> features_of(const Node& node, const Decision& decision, std::optional<double> predicted,
                                const Target& target, int threads);
-/// What each is called, in that order: "form.direct", "knob.block", "data.0", …: for files that other builds read, whose
-/// forms and knobs may be others.
+/// What each is called, in that order: "form.direct", "knob.block", "data.0", …: for files that other builds
+/// read, whose forms and knobs may be others.
 const std::vector<std::string>& feature_names();
 
 }  // namespace gantry::tune

@@ -10,15 +10,15 @@ namespace {
 using Member = FusionReport::Member;
 
 bool reads(const Node& reader, const Node& maker) {
-  return std::ranges::any_of(reader.inputs, [&](const Value* input) {
-    return input != nullptr && input->producer == &maker;
-  });
+  return std::ranges::any_of(
+      reader.inputs, [&](const Value* input) { return input != nullptr && input->producer == &maker; });
 }
 
 FusedEdge apart(const Node& alone, const Node& anchor, bool anchor_reads) {
   const Separation edge = anchor_reads ? Separation{name_of(alone), name_of(anchor)}
                                        : Separation{name_of(anchor), name_of(alone)};
-  return {fmt::format("{} apart from {}{}", alone.op->name, anchor.op->name, anchor_reads ? ", which reads it" : ""),
+  return {fmt::format("{} apart from {}{}", alone.op->name, anchor.op->name,
+                      anchor_reads ? ", which reads it" : ""),
           edge, anchor_reads};
 }
 
@@ -34,7 +34,8 @@ std::vector<FusedEdge> fused_edges(const FusionReport& report) {
     for (const Member& member : kernel.members) {
       if (member.why.rule == FusionRule::kCopiedByReader && reads(*anchor->node, *member.node))
         edges.push_back(apart(*member.node, *anchor->node, true));
-      if (followed || member.why.rule != FusionRule::kFollowsAnchor || !reads(*member.node, *anchor->node)) continue;
+      if (followed || member.why.rule != FusionRule::kFollowsAnchor || !reads(*member.node, *anchor->node))
+        continue;
       edges.push_back(apart(*member.node, *anchor->node, false));
       followed = true;
     }

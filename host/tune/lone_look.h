@@ -6,8 +6,8 @@
 
 namespace gantry::tune {
 
-/// Lowers the node with what counts as its work behind it. `options`: of one target; thread-safe. `threads`: that
-/// compute.
+/// Lowers the node with what counts as its work behind it. `options`: of one target; thread-safe. `threads`:
+/// that compute.
 Look look_at_lone(const Function& function, const Node& node, const Decision& decision,
                   const CompileOptions& options, int threads);
 

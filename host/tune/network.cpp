@@ -51,7 +51,7 @@ struct Compiled {
   std::optional<Graph> before;                         ///< main as it was when decisions were made
   bool may_combine = false;                            ///< products that are apart may be one
   NetworkDecision network;
-  std::vector<FusedEdge> fused;  ///< of main, where kernels were made of it
+  std::vector<FusedEdge> fused;                        ///< of main, where kernels were made of it
   std::vector<std::vector<std::string>> step_origins;  ///< by index in the plan; empty: calls no kernel
   std::vector<std::string> step_kernels;
 };
@@ -250,7 +250,8 @@ const Target& Network::target() const {
 }
 
 std::string Network::decisions_text(const Choices& choices) const {
-  return gantry::decisions_text(parts_->target.name, parts_->lines_of(choices), {choices.combined, choices.apart});
+  return gantry::decisions_text(parts_->target.name, parts_->lines_of(choices),
+                                {choices.combined, choices.apart});
 }
 
 void Network::set_threads(int threads) {

@@ -1,11 +1,12 @@
-// What is decided for a network as a whole, and tried on it before its kernels are: in which order of axes images lie,
-// and which nodes are kept apart that could share a kernel.
+// What is decided for a network as a whole, and tried on it before its kernels are: in which order of axes
+// images lie, and which nodes are kept apart that could share a kernel.
 //
 // A decision by which a node reads or writes its images in another order moves conversions in front of other
-// nodes and changes what these read; a node that is kept apart writes and reads once more what both had at hand. So
-// it is judged by the time of the whole network with nothing else changed, by the rule by which decisions of kernels
-// are (host/tune/tuner.h): a quick measurement says what is worth another; the promising ones, all of them in one
-// program, are made sure of, and where they do not gain together, the best one alone.
+// nodes and changes what these read; a node that is kept apart writes and reads once more what both had at
+// hand. So it is judged by the time of the whole network with nothing else changed, by the rule by which
+// decisions of kernels are (host/tune/tuner.h): a quick measurement says what is worth another; the promising
+// ones, all of them in one program, are made sure of, and where they do not gain together, the best one
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace gantry::tune {
 
 /// Of some tasks together.
 struct NetworkChange {
-  std::string what;           ///< OtherLayout::orders, OtherFusion::what; of different ones, with "; " between them
+  std::string what;  ///< OtherLayout::orders, OtherFusion::what; of different ones, with "; " between them
   std::vector<Trial> trials;  ///< at most one a task
   std::vector<NumberedSeparation> apart = {};
 };

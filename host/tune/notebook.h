@@ -26,9 +26,9 @@ struct RunFacts {
 /// What is tried of the network as a whole.
 struct NetworkTrial {
   NetworkQuestion question{};
-  Decision decision;                         ///< as of records::Record, with the parts
+  Decision decision;  ///< as of records::Record, with the parts
   std::vector<NumberedDecision> parts = {};
-  std::vector<std::string> nodes = {};       ///< of the model, that it concerns
+  std::vector<std::string> nodes = {};  ///< of the model, that it concerns
 
   bool operator==(const NetworkTrial&) const = default;
 };
@@ -67,8 +67,9 @@ class Notebook {
   void failed(const NetworkTrial& trial, const Failure& failure);
   /// Writes what was told since the last time, if that can be.
   void flush();
-  /// Of the same setting, in the order in which they were tried, each decision once. Costs are those over `base`,
-  /// which is not among them. Empty without a store, or where that cannot be read, which is warned of.
+  /// Of the same setting, in the order in which they were tried, each decision once. Costs are those over
+  /// `base`, which is not among them. Empty without a store, or where that cannot be read, which is warned
+  /// of.
   std::vector<Remembered> recall(const Task& task, const Decision& base);
   std::vector<Remembered> recall(const Task& task) { return recall(task, task.untuned); }
   /// The last outcome; none where nothing is known, as above.

@@ -34,8 +34,8 @@ std::vector<std::vector<records::Record>> measured_works(records::Store& store, 
   return works;
 }
 
-/// Of a work, at most so many decisions of it; none where the store has no program of it, or an older one. `looks`: how
-/// many decisions were looked at.
+/// Of a work, at most so many decisions of it; none where the store has no program of it, or an older one.
+/// `looks`: how many decisions were looked at.
 std::vector<Example> examples_of_work(records::Store& store, const std::vector<records::Record>& work,
                                       const CompileOptions& options, size_t most, size_t& looks) {
   const records::Key& key = work.front().key;
@@ -131,7 +131,8 @@ std::vector<std::string> families_of(const Target& target) {
 
 PriorFile train_prior(records::Store& store, const PriorTraining& given) {
   PriorTraining training = given;
-  const std::vector<std::vector<records::Record>> works = works_of_family(measured_works(store, {}), training);
+  const std::vector<std::vector<records::Record>> works =
+      works_of_family(measured_works(store, {}), training);
   if (works.empty())
     user_error("{}: has no measured kernels{}", store.place(),
                training.family.empty() ? "" : " of the family " + training.family);
@@ -148,7 +149,8 @@ PriorFile train_prior(records::Store& store, const PriorTraining& given) {
     if (examples.size() > 1) prior.groups.push_back({one.key.setting.precision, one.op, std::move(examples)});
   }
   if (prior.groups.empty())
-    user_error("{}: has of no work two trials that can be lowered here, with the work's program", store.place());
+    user_error("{}: has of no work two trials that can be lowered here, with the work's program",
+               store.place());
   return prior;
 }
 

@@ -20,8 +20,8 @@ namespace gantry::tune {
 std::vector<Example> examples_of(records::Store& store, const records::Setting& setting,
                                  const CompileOptions& options, size_t most, size_t first_group);
 
-/// By what a prior for the target may be called, the one that says most of it first: "znver4", "x86_64"; of a GPU
-/// "sm_90", "cuda".
+/// By what a prior for the target may be called, the one that says most of it first: "znver4", "x86_64"; of a
+/// GPU "sm_90", "cuda".
 std::vector<std::string> families_of(const Target& target);
 
 /// What is made of records for others.
@@ -31,8 +31,8 @@ struct PriorTraining {
   std::function<void(const std::string&)> warn;
   std::function<void(double done)> progress;
 };
-/// Of all targets of the family and all precisions. User errors: there are none of that family, or of several where
-/// none is named; there are no two trials of a work. Errors of the store.
+/// Of all targets of the family and all precisions. User errors: there are none of that family, or of several
+/// where none is named; there are no two trials of a work. Errors of the store.
 PriorFile train_prior(records::Store& store, const PriorTraining& training);
 
 }  // namespace gantry::tune

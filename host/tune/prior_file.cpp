@@ -86,11 +86,13 @@ class PriorReader {
     if (!json.is_number()) user_error("an example with something that is no number");
     const auto value = json.get<double>();
     // As a float it would be none.
-    if (!(std::abs(value) < std::numeric_limits<float>::max())) user_error("an example with a number that is too large");
+    if (!(std::abs(value) < std::numeric_limits<float>::max()))
+      user_error("an example with a number that is too large");
     return value;
   }
 
-  std::vector<size_t> places_;  ///< of the file's features among this program's; their number: it has none of it
+  std::vector<size_t>
+      places_;  ///< of the file's features among this program's; their number: it has none of it
   size_t count_ = 0;
 };
 
@@ -99,11 +101,13 @@ PriorFile read(const Json& json) {
   if (!is_prior) user_error("is no prior of a cost model");
   const auto version = member(json, "version", Json::value_t::number_unsigned).get<int64_t>();
   if (version != kVersion)
-    user_error("is of version {}; this gantry reads version {}: update it, or who wrote that", version, kVersion);
+    user_error("is of version {}; this gantry reads version {}: update it, or who wrote that", version,
+               kVersion);
   PriorFile prior;
   prior.family = member(json, "family", Json::value_t::string).get<std::string>();
   PriorReader reader(json);
-  for (const Json& group : member(json, "groups", Json::value_t::array)) prior.groups.push_back(reader.group(group));
+  for (const Json& group : member(json, "groups", Json::value_t::array))
+    prior.groups.push_back(reader.group(group));
   return prior;
 }
 
@@ -116,12 +120,16 @@ size_t PriorFile::examples() const {
 }
 
 std::string prior_text(const PriorFile& prior) {
-  Json json = {{"schema", std::string(kSchema)}, {"version", kVersion}, {"family", prior.family}, {"features", feature_names()}};
+  Json json = {{"schema", std::string(kSchema)},
+               {"version", kVersion},
+               {"family", prior.family},
+               {"features", feature_names()}};
   json["groups"] = Json::array();
   for (const PriorGroup& group : prior.groups) {
     Json examples = Json::array();
     for (const Example& example : group.examples) examples.push_back(json_of(example));
-    json["groups"].push_back({{"precision", group.precision}, {"op", group.op}, {"examples", std::move(examples)}});
+    json["groups"].push_back(
+        {{"precision", group.precision}, {"op", group.op}, {"examples", std::move(examples)}});
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -1,12 +1,13 @@
-// What was measured of a family of CPUs, as numbers that a cost model learns from: a file that is shipped, or made of
-// records.
+// What was measured of a family of CPUs, as numbers that a cost model learns from: a file that is shipped, or
+// made of records.
 //
 //   {"schema": "gantry-prior", "version": 1, "family": "znver4", "features": ["predicted", "form.direct", …],
 //    "groups": [{"precision": "fp32", "op": "nn.conv", "examples": [[1.03, 81000, 16.3, 1, …], …]}, …]}
 //
-// An example is a cost, what the analytic models predict (null: nothing), and a number a feature (null: missing). Those of
-// a group are of one work on one machine. Features are known by their names (host/tune/candidate_features.h): what a
-// gantry does not know is left out, what a file does not have is missing.
+// An example is a cost, what the analytic models predict (null: nothing), and a number a feature (null:
+// missing). Those of a group are of one work on one machine. Features are known by their names
+// (host/tune/candidate_features.h): what a gantry does not know is left out, what a file does not have is
+// missing.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // Tuning: trials in batches, acceptance, the final comparison.
 //
-//   0. What is decided for the network as a whole is tried first: in which order of axes images lie, what is kept
-//   apart that could share a kernel (host/tune/network_changes.h), and whether products of the same data are one.
+//   0. What is decided for the network as a whole is tried first: in which order of axes images lie, what is
+//   kept apart that could share a kernel (host/tune/network_changes.h), and whether products of the same data
+//   are one.
 //   1. Batches of trials, a candidate of each of the most promising tasks in one program, are measured
 //   quickly. A batch
 //      that fails (wrong results, a crash, a hang) is halved until it is known whose trial that was.

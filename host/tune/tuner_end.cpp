@@ -22,10 +22,8 @@ void Tuner::finish() {
   // What decides later is what was kept in the end.
   const auto note = [&](const auto& kept) {
     for (const auto& [trial, ratio] : confirmed)
-      tools_.notebook.measured(tasks_[trial.task], trial.decision, untuned_[trial.task], ratio,
-                               kept(trial));
-    for (const auto& [trial, whole] : network_confirmed_)
-      tools_.notebook.measured(trial, whole, kept(trial));
+      tools_.notebook.measured(tasks_[trial.task], trial.decision, untuned_[trial.task], ratio, kept(trial));
+    for (const auto& [trial, whole] : network_confirmed_) tools_.notebook.measured(trial, whole, kept(trial));
   };
   try {
     compare_whole(ratios);

@@ -1,5 +1,5 @@
-// What is decided for the network as a whole: in which order of axes images lie, what is kept apart that could share
-// a kernel, whether products are combined.
+// What is decided for the network as a whole: in which order of axes images lie, what is kept apart that
+// could share a kernel, whether products are combined.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace gantry::tune {
 namespace {
 
-/// Of the time, what choices of layouts, and of what is kept apart, get at most; twice as much with what makes sure of
-/// them.
+/// Of the time, what choices of layouts, and of what is kept apart, get at most; twice as much with what
+/// makes sure of them.
 constexpr double kLayoutShare = 0.1, kFusionShare = 0.05;
 
 /// It is so again, however often that is tried.

@@ -35,7 +35,8 @@ class Tuner {
  private:
   double elapsed() const { return tools_.clock.seconds() - began_; }
   double seconds_left() const { return std::max(0.0, options_.seconds - elapsed()); }
-  /// What the end needs: a sure measurement, of layouts and of what is kept apart one more each, and a comparison.
+  /// What the end needs: a sure measurement, of layouts and of what is kept apart one more each, and a
+  /// comparison.
   double final_seconds() const;
   /// Before one was made, by what a quick one took, most of which is a build.
   double sure_estimate() const { return sure_seconds_ > 0 ? sure_seconds_ : 4 * quick_seconds_; }
@@ -57,7 +58,8 @@ class Tuner {
   std::vector<ChangeTrial> play_changes(NetworkQuestion question, std::vector<NetworkChange> changes);
   ChangeTools change_tools(NetworkQuestion question);
   /// Against a base; what fails is measured twice before that is believed.
-  std::vector<Batch> measure_changes(const Choices& base, const std::vector<NetworkChange>& changes, Effort effort);
+  std::vector<Batch> measure_changes(const Choices& base, const std::vector<NetworkChange>& changes,
+                                     Effort effort);
   NetworkTrial trial_of(NetworkQuestion question, const NetworkChange& change) const;
   std::optional<RememberedTrial> remembered(const NetworkTrial& trial);
   /// Puts down what was tried.

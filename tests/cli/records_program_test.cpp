@@ -88,8 +88,9 @@ TEST_F(Records, CompileTakesThemSaysSoAndTheModuleKeepsTheDecision) {
 /// Of the network as a whole.
 Record network_record(const std::string& target, NetworkQuestion question, const Decision& decision) {
   Record record = records::testing::sample_record();
-  record.key = {network_digest(parse_graph(network(), op_set()).main, question),
-                records::setting_of(with_precision(find_target(target), Precision::kAuto), "Test CPU 1", 2, "speed")};
+  record.key = {
+      network_digest(parse_graph(network(), op_set()).main, question),
+      records::setting_of(with_precision(find_target(target), Precision::kAuto), "Test CPU 1", 2, "speed")};
   record.op = records::kNetworkOp;
   record.decision = decision;
   record.baseline = {"own", {}};
@@ -108,18 +109,23 @@ TEST_F(Records, OfTheNetworkTheyAreTakenAndSaidToo) {
   ASSERT_EQ(report["decided"].size(), 1u);
   EXPECT_EQ(report["decided"][0]["record"], "lab.db: record 1");
   ASSERT_EQ(report["network"].size(), 3u);
-  EXPECT_EQ(report["network"][0], json({{"question", "layouts"}, {"record", "lab.db: record 1"}, {"unused", json::array()}}));
+  EXPECT_EQ(report["network"][0],
+            json({{"question", "layouts"}, {"record", "lab.db: record 1"}, {"unused", json::array()}}));
   EXPECT_EQ(report["network"][1]["record"], "lab.db: record 2");
   EXPECT_EQ(report["network"][2]["record"], nullptr);
-  EXPECT_THAT(report["network"][2]["unused"][0].get<std::string>(), HasSubstr("node 0 is not read by node 5"));
+  EXPECT_THAT(report["network"][2]["unused"][0].get<std::string>(),
+              HasSubstr("node 0 is not read by node 5"));
   EXPECT_THAT(done({"inspect", "net.gmod", "--forms"}).out,
-              AllOf(HasSubstr("network {form=combined}\n"), HasSubstr("nn.dense {form=packed, block=8, rows=3}  // head")));
+              AllOf(HasSubstr("network {form=combined}\n"),
+                    HasSubstr("nn.dense {form=packed, block=8, rows=3}  // head")));
   EXPECT_THAT(done({"ir", "net.gir", "--target", "x86-64-v3", "--forms", "--records", "lab.db"}).out,
               HasSubstr("network {form=combined}\n"));
   const Outcome again = done({"compile", "net.gir", "--target", "x86-64-v3", "--records", "lab.db"});
-  EXPECT_THAT(again.err, AllOf(HasSubstr("lab.db: record 1 decided of the network how images lie"),
-                               HasSubstr("lab.db: record 2 decided of the network that products of the same data are combined"),
-                               HasSubstr("(the network: which nodes are kept apart)")));
+  EXPECT_THAT(
+      again.err,
+      AllOf(HasSubstr("lab.db: record 1 decided of the network how images lie"),
+            HasSubstr("lab.db: record 2 decided of the network that products of the same data are combined"),
+            HasSubstr("(the network: which nodes are kept apart)")));
 }
 
 TEST_F(Records, OfTheNetworkTheyAreListedCarriedAndRemoved) {
@@ -127,8 +133,9 @@ TEST_F(Records, OfTheNetworkTheyAreListedCarriedAndRemoved) {
   layouts.parts = {{0, decision_}, {2, decision_}};
   add(layouts);
   EXPECT_THAT(done({"records", "list", "lab.db", "--best"}).out, HasSubstr("{form=layouts} of 2 nodes"));
-  EXPECT_THAT(done({"records", "show", "lab.db", "1"}).out,
-              HasSubstr("{form=layouts}; 0 {form=packed, block=8, rows=3}; 2 {form=packed, block=8, rows=3}"));
+  EXPECT_THAT(
+      done({"records", "show", "lab.db", "1"}).out,
+      HasSubstr("{form=layouts}; 0 {form=packed, block=8, rows=3}; 2 {form=packed, block=8, rows=3}"));
   done({"records", "export", "lab.db", "-o", "lab.jsonl"});
   EXPECT_THAT(done({"records", "import", "other.db", "lab.jsonl"}).out, HasSubstr("1 records imported"));
   EXPECT_EQ(done({"records", "list", "other.db", "--op", "network", "--json"}).out,

@@ -79,11 +79,14 @@ TEST(NetworkDecision, NamesOfNodesGoThroughText) {
 }
 
 TEST(NetworkDecision, WhatIsKeptApartIsNamedByTwoOpsAndTheirNodes) {
-  for (const char* line : {"network {form=apart}\n", "network {form=apart} nn.conv\n", "network {form=apart} nn.conv nn.relu\n",
-                           "network {form=apart} nn.conv nn.relu // a, b\n", "network {form=apart} // a -> b\n"})
+  for (const char* line :
+       {"network {form=apart}\n", "network {form=apart} nn.conv\n", "network {form=apart} nn.conv nn.relu\n",
+        "network {form=apart} nn.conv nn.relu // a, b\n", "network {form=apart} // a -> b\n"})
     EXPECT_THAT(error_of(line), HasSubstr("mine.txt:1: behind {form=apart} stand two ops")) << line;
-  EXPECT_THAT(error_of("network {form=apart} nn.conf nn.relu // a -> b\n"), HasSubstr("there is no op 'nn.conf'"));
-  EXPECT_THAT(error_of("network {form=apart, block=8} nn.conv nn.relu // a -> b\n"), HasSubstr("not {form=apart, block=8}"));
+  EXPECT_THAT(error_of("network {form=apart} nn.conf nn.relu // a -> b\n"),
+              HasSubstr("there is no op 'nn.conf'"));
+  EXPECT_THAT(error_of("network {form=apart, block=8} nn.conv nn.relu // a -> b\n"),
+              HasSubstr("not {form=apart, block=8}"));
 }
 
 TEST(NetworkDecision, IsWrittenInFrontOfTheLinesOfNodes) {
@@ -117,7 +120,8 @@ TEST(NetworkDecision, CombinesTheProductsOfTheSameData) {
 Graph chain() {
   return parse_graph(
       "fn @main(%x: Tensor[(1, 16, 12, 12), f32]) -> Tensor[(1, 16, 12, 12), f32] {\n"
-      "  %a = nn.conv(%x, @w: Tensor[(16, 16, 3, 3), f32], channels=16, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], "
+      "  %a = nn.conv(%x, @w: Tensor[(16, 16, 3, 3), f32], channels=16, kernel=[3, 3], strides=[1, 1], "
+      "dilations=[1, 1], "
       "padding=(1, 1, 1, 1))  // a\n"
       "  %b = nn.relu(%a)  // b\n  %c = exp(%b)  // c\n  return %c\n}\n",
       op_set(), {{"w", testing::small_weights({16, 16, 3, 3})}});
@@ -127,7 +131,8 @@ Graph chain() {
 bool share(const std::string& decisions, const std::string& one, const std::string& other) {
   CompileOptions options;
   options.decisions = std::make_shared<const DecisionFile>(DecisionFile::parse(decisions, "mine.txt"));
-  const Program program = build_program(chain(), with_precision(find_target("x86-64-v3"), Precision::kFp32), options);
+  const Program program =
+      build_program(chain(), with_precision(find_target("x86-64-v3"), Precision::kFp32), options);
   return std::ranges::any_of(program.graph.main.nodes(), [&](const Node* node) {
     return std::ranges::count(node->origin, one) > 0 && std::ranges::count(node->origin, other) > 0;
   });
@@ -147,7 +152,8 @@ TEST(NetworkDecision, KeepsNodesApart) {
 }
 
 TEST(NetworkDecision, WhatIsKeptApartHasToBeThere) {
-  for (const char* edge : {"nn.conv nn.relu  // b -> a", "nn.conv exp  // a -> c", "nn.conv nn.relu  // a -> d"}) {
+  for (const char* edge :
+       {"nn.conv nn.relu  // b -> a", "nn.conv exp  // a -> c", "nn.conv nn.relu  // a -> d"}) {
     try {
       share(std::string("\nnetwork {form=apart} ") + edge + "\n", "a", "b");
       FAIL() << edge;
@@ -164,7 +170,8 @@ TEST(NetworkDecision, KeptApartStandsInTheModule) {
   options.decisions = std::make_shared<const DecisionFile>(
       DecisionFile::parse("network {form=apart} nn.conv nn.relu  // a -> b\n", "mine.txt"));
   const ModuleFile module = compile_graph(chain(), options);
-  EXPECT_EQ(module.manifest.variants.at(0)->decisions.at(0), "network {form=apart} nn.conv nn.relu  // a -> b");
+  EXPECT_EQ(module.manifest.variants.at(0)->decisions.at(0),
+            "network {form=apart} nn.conv nn.relu  // a -> b");
 }
 
 TEST(NetworkDecision, StandsInTheModule) {

@@ -14,15 +14,16 @@ namespace {
 /// Of nodes by the values that they make, "0" and "1".
 using Edges = std::vector<std::pair<std::string, std::string>>;
 
-/// The groups after fuse_ops, one a line: ops of the body joined by '+', in execution order. `apart`: edges that are
-/// not to be within one.
+/// The groups after fuse_ops, one a line: ops of the body joined by '+', in execution order. `apart`: edges
+/// that are not to be within one.
 std::vector<std::string> groups_of(const std::string& text, bool enable = true, const Edges& apart = {}) {
   Graph graph = parse_graph(text, table());
   PassContext context;
   context.fuse = enable;
   const auto node_of = [&](const std::string& value) {
     const auto& nodes = graph.main.nodes();
-    const auto found = std::ranges::find_if(nodes, [&](const Node* node) { return node->result()->name == value; });
+    const auto found =
+        std::ranges::find_if(nodes, [&](const Node* node) { return node->result()->name == value; });
     EXPECT_NE(found, nodes.end()) << value;
     return name_of(**found);
   };
@@ -100,7 +101,8 @@ TEST(FuseOps, WhatIsKeptApartOfAnAnchorOpensAKernel) {
 
 TEST(FuseOps, ANodeThatOneReaderIsKeptFromJoinsNone) {
   const std::string text = image_function(
-      "  %0 = nn.relu(%x)  // A\n  %1 = exp(%0)  // B\n  %2 = tanh(%0)  // C\n  %3 = add(%1, %2)  // D\n", "%3");
+      "  %0 = nn.relu(%x)  // A\n  %1 = exp(%0)  // B\n  %2 = tanh(%0)  // C\n  %3 = add(%1, %2)  // D\n",
+      "%3");
   EXPECT_THAT(groups_of(text), ElementsAre("nn.relu+exp+tanh+add"));
   EXPECT_THAT(groups_of(text, true, {{"0", "2"}}), ElementsAre("nn.relu", "exp+tanh+add"));
   EXPECT_THAT(groups_of(text, true, {{"1", "3"}}), ElementsAre("nn.relu", "exp", "tanh+add"))
@@ -109,9 +111,10 @@ TEST(FuseOps, ANodeThatOneReaderIsKeptFromJoinsNone) {
 
 TEST(FuseOps, NodesOfOtherNamesAreNotKeptApart) {
   const auto chain = [](const char* origin) {
-    return fmt::format("fn @main(%x: Tensor[(N, 2), f32]) -> Tensor[(N, 2), f32] {{\n  %0 = exp(%x)  // A\n"
-                       "  %1 = tanh(%0)  // {}\n  return %1\n}}",
-                       origin);
+    return fmt::format(
+        "fn @main(%x: Tensor[(N, 2), f32]) -> Tensor[(N, 2), f32] {{\n  %0 = exp(%x)  // A\n"
+        "  %1 = tanh(%0)  // {}\n  return %1\n}}",
+        origin);
   };
   EXPECT_THAT(groups_of(chain("B"), true, {{"0", "1"}}), ElementsAre("exp", "tanh"));
   Graph graph = parse_graph(chain("B"), table());

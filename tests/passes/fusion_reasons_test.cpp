@@ -231,8 +231,8 @@ TEST(FusionReasons, WithoutFusionThatIsTheReason) {
 }
 
 TEST(FusionReasons, WhatADecisionKeepsApartSaysSo) {
-  const Graph graph = parse_graph(
-      images("  %0 = " + conv("%x") + "\n  %1 = nn.relu(%0)\n  %2 = exp(%1)\n", "%2"), table());
+  const Graph graph =
+      parse_graph(images("  %0 = " + conv("%x") + "\n  %1 = nn.relu(%0)\n  %2 = exp(%1)\n", "%2"), table());
   const auto& nodes = graph.main.nodes();
   for (const size_t maker : {0, 1}) {
     const Separation edge{name_of(*nodes[maker]), name_of(*nodes[maker + 1])};
@@ -240,7 +240,8 @@ TEST(FusionReasons, WhatADecisionKeepsApartSaysSo) {
     find_fusion_groups(graph.main, true, &record, std::span(&edge, 1));
     const FusionReason& why = record.apart.at({nodes[maker], nodes[maker + 1]});
     EXPECT_EQ(why.rule, FusionRule::kKeptApart);
-    EXPECT_EQ(to_string(why, op_def(*nodes[maker])), fmt::format("a decision keeps {} apart", nodes[maker + 1]->op->name));
+    EXPECT_EQ(to_string(why, op_def(*nodes[maker])),
+              fmt::format("a decision keeps {} apart", nodes[maker + 1]->op->name));
   }
 }
 

@@ -93,8 +93,9 @@ TEST(Record, WithPartsItsTextIsReadBack) {
   const Record record = testing::network_record();
   EXPECT_EQ(decision_text(record), "{form=layouts}; 3 {form=direct, block=8}; 17 {form=gemm}");
   EXPECT_EQ(record_of(0, row_of(record)), record);
-  for (const char* wrong : {"{form=layouts};", "{form=layouts}; {form=direct}", "{form=layouts}; 3", "{form=layouts}; x {form=a}",
-                            "{form=layouts}; 3 {form=a} {form=b}", "; 3 {form=a}", "{form=layouts}; 99999999999999999999 {form=a}"}) {
+  for (const char* wrong : {"{form=layouts};", "{form=layouts}; {form=direct}", "{form=layouts}; 3",
+                            "{form=layouts}; x {form=a}", "{form=layouts}; 3 {form=a} {form=b}",
+                            "; 3 {form=a}", "{form=layouts}; 99999999999999999999 {form=a}"}) {
     Row row = row_of(record);
     const auto column = std::ranges::find(columns(), std::string_view("decision"), &Column::name);
     row[static_cast<size_t>(column - columns().begin())] = std::string(wrong);

@@ -164,7 +164,8 @@ TEST(Network, WhatFollowsAProductMayBeKeptApart) {
   Choices choices = untuned(tuned);
   for (const NumberedSeparation& one : fusion.apart) choices.apart.push_back(one.edge);
   BuiltNetwork apart = tuned.build(choices);
-  EXPECT_GT(apart.steps[0].size(), tuned.untuned().steps[0].size()) << "the time of relu's own kernels counts";
+  EXPECT_GT(apart.steps[0].size(), tuned.untuned().steps[0].size())
+      << "the time of relu's own kernels counts";
   // What is given back gives the same, and is where the next run begins.
   CompileOptions options = options_for();
   options.decisions =
@@ -179,7 +180,8 @@ TEST(Network, ItsDigestsAreOfEachQuestionAndNotOfWeights) {
   std::set<std::string> digests;
   for (const NetworkQuestion question : network_questions()) digests.insert(tuned.digest(question));
   EXPECT_THAT(digests, SizeIs(3));
-  EXPECT_EQ(Network(network(), options_for()).digest(NetworkQuestion::kLayouts), tuned.digest(NetworkQuestion::kLayouts));
+  EXPECT_EQ(Network(network(), options_for()).digest(NetworkQuestion::kLayouts),
+            tuned.digest(NetworkQuestion::kLayouts));
   EXPECT_NE(Network(test::parallel_network(), options_for()).digest(NetworkQuestion::kLayouts),
             tuned.digest(NetworkQuestion::kLayouts));
 }

@@ -78,11 +78,13 @@ TEST(PriorFile, ExamplesAreThoseOfAPrecisionInGroupsOfTheirOwn) {
 
 TEST(PriorFile, FeaturesAreKnownByTheirNames) {
   const std::vector<std::string>& own = feature_names();
-  const Json json = {{"schema", "gantry-prior"},
-                     {"version", 1},
-                     {"family", "znver4"},
-                     {"features", {own[3], "knob.of_another_gantry", own[1]}},
-                     {"groups", {{{"precision", "fp32"}, {"op", "nn.conv"}, {"examples", {{0.5, nullptr, 2, 77, nullptr}}}}}}};
+  const Json json = {
+      {"schema", "gantry-prior"},
+      {"version", 1},
+      {"family", "znver4"},
+      {"features", {own[3], "knob.of_another_gantry", own[1]}},
+      {"groups",
+       {{{"precision", "fp32"}, {"op", "nn.conv"}, {"examples", {{0.5, nullptr, 2, 77, nullptr}}}}}}};
   const PriorFile read = parse_prior(json.dump(), "mine.json");
   const std::vector<float>& features = read.groups.at(0).examples.at(0).prospect.features;
   ASSERT_THAT(features, SizeIs(own.size()));
@@ -157,8 +159,13 @@ class Training : public ::testing::Test {
       record.op = "nn.dense";
       record.decision = {"packed", {{"block", 8}, {"rows", count}}};
       record.baseline = {"packed", {{"block", 8}}};
-      record.timing = records::Timing{.seconds = 0.01 * ratio, .baseline_seconds = 0.01, .ratio = ratio, .ratio_low = ratio,
-                                      .ratio_high = ratio, .process_seconds = {}, .baseline_process_seconds = {}};
+      record.timing = records::Timing{.seconds = 0.01 * ratio,
+                                      .baseline_seconds = 0.01,
+                                      .ratio = ratio,
+                                      .ratio_low = ratio,
+                                      .ratio_high = ratio,
+                                      .process_seconds = {},
+                                      .baseline_process_seconds = {}};
       record.date = "2026-11-27T08:05:00Z";
     }
     store_->add(records, std::vector{program});
@@ -188,7 +195,8 @@ TEST_F(Training, MakesExamplesOfWhatWasMeasured) {
   EXPECT_NEAR(prior.groups[0].examples[1].cost, 0.81, 1e-12);
   for (const Example& one : prior.groups[0].examples)
     EXPECT_THAT(one.prospect.features, SizeIs(feature_names().size()));
-  EXPECT_THAT(error_of({.most = 1}), HasSubstr("of no work two trials")) << "one alone is compared with nothing";
+  EXPECT_THAT(error_of({.most = 1}), HasSubstr("of no work two trials"))
+      << "one alone is compared with nothing";
 }
 
 TEST_F(Training, IsOfOneFamily) {
@@ -202,11 +210,13 @@ TEST_F(Training, IsOfOneFamily) {
 
 TEST_F(Training, TargetsThatAreNotKnownHereAreLeftOutAndSaid) {
   add("x86-64-v3", {2, 3});
-  records::Record record = store_->of_work(records::work_program(network().main, *network().main.nodes().front()).work).at(0);
+  records::Record record =
+      store_->of_work(records::work_program(network().main, *network().main.nodes().front()).work).at(0);
   record.key.setting.target = "pdp-11";
   store_->add(std::vector{record});
   std::vector<std::string> warnings;
-  const PriorFile prior = train_prior(*store_, {.warn = [&](const std::string& text) { warnings.push_back(text); }});
+  const PriorFile prior =
+      train_prior(*store_, {.warn = [&](const std::string& text) { warnings.push_back(text); }});
   EXPECT_EQ(prior.examples(), 2U);
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("pdp-11")));
 }
@@ -214,10 +224,11 @@ TEST_F(Training, TargetsThatAreNotKnownHereAreLeftOutAndSaid) {
 TEST(Features, HaveANameEach) {
   CompileOptions options;
   options.targets = {find_target("x86-64-v3")};
-  Network tuned(parse_graph("fn @main(%x: Tensor[(64, 64), f32]) -> Tensor[(64, 96), f32] {\n"
-                            "  %y = nn.dense(%x, @w: Tensor[(64, 96), f32], units=96)  // fc\n  return %y\n}\n",
-                            op_set()),
-                options);
+  Network tuned(
+      parse_graph("fn @main(%x: Tensor[(64, 64), f32]) -> Tensor[(64, 96), f32] {\n"
+                  "  %y = nn.dense(%x, @w: Tensor[(64, 96), f32], units=96)  // fc\n  return %y\n}\n",
+                  op_set()),
+      options);
   tuned.set_threads(4);
   const Look look = tuned.look_at(0, {tuned.tasks().at(0).untuned}).at(0);
   ASSERT_THAT(look.features, SizeIs(feature_names().size()));
