@@ -78,14 +78,11 @@ TEST(PriorFile, ExamplesAreThoseOfAPrecisionInGroupsOfTheirOwn) {
 
 TEST(PriorFile, FeaturesAreKnownByTheirNames) {
   const std::vector<std::string>& own = feature_names();
-  const Json json = {
-      {"schema", "gantry-prior"},
-      {"version", 1},
-      {"family", "znver4"},
-      {"features", {own[3], "knob.of_another_gantry", own[1]}},
-      {"groups",
-       {{{"precision", "fp32"}, {"op", "nn.conv"}, {"examples", {{0.5, nullptr, 2, 77, nullptr}}}}}}};
-  const PriorFile read = parse_prior(json.dump(), "mine.json");
+  const std::string text = fmt::format(
+      R"({{"schema": "gantry-prior", "version": 1, "family": "znver4", "features": ["{}", "knob.unknown", "{}"],
+          "groups": [{{"precision": "fp32", "op": "nn.conv", "examples": [[0.5, null, 2, 77, null]]}}]}})",
+      own[3], own[1]);
+  const PriorFile read = parse_prior(text, "mine.json");
   const std::vector<float>& features = read.groups.at(0).examples.at(0).prospect.features;
   ASSERT_THAT(features, SizeIs(own.size()));
   for (size_t i = 0; i < features.size(); ++i) {
