@@ -14,12 +14,32 @@ bool reads(const Node& reader, const Node& maker) {
       reader.inputs, [&](const Value* input) { return input != nullptr && input->producer == &maker; });
 }
 
-FusedEdge apart(const Node& alone, const Node& anchor, bool anchor_reads) {
-  const Separation edge = anchor_reads ? Separation{name_of(alone), name_of(anchor)}
-                                       : Separation{name_of(anchor), name_of(alone)};
-  return {fmt::format("{} apart from {}{}", alone.op->name, anchor.op->name,
-                      anchor_reads ? ", which reads it" : ""),
-          edge, anchor_reads};
+/// The reader's data are the maker's result, and they are of different nodes of the model: a bias is no more
+/// by itself than its product.
+bool may_be_apart(const Node& maker, const Node& reader) {
+  return reads(reader, maker) && maker.origin != reader.origin;
+}
+
+std::string what_is_apart(const Node& alone, const Node& other, bool is_copied) {
+  return fmt::format("{} apart from {}{}", alone.op->name, other.op->name,
+                     is_copied ? ", which reads it" : "");
+}
+
+/// What of a kernel with that anchor may be apart.
+void add_edges(const std::vector<Member>& members, const Node& anchor, std::vector<FusedEdge>& edges) {
+  for (const Member& reader : members) {
+    for (const Member& maker : members) {
+      const bool is_copied = maker.why.rule == FusionRule::kCopiedByReader && reader.node == &anchor;
+      const bool follows = reader.why.rule == FusionRule::kFollowsAnchor &&
+                           (maker.node == &anchor || maker.why.rule == FusionRule::kFollowsAnchor);
+      if ((!is_copied && !follows) || !may_be_apart(*maker.node, *reader.node)) continue;
+      const Node &alone = is_copied ? *maker.node : *reader.node,
+                 &other = is_copied ? *reader.node : *maker.node;
+      edges.push_back({what_is_apart(alone, other, is_copied),
+                       {name_of(*maker.node), name_of(*reader.node)},
+                       name_of(anchor)});
+    }
+  }
 }
 
 }  // namespace
@@ -29,16 +49,7 @@ std::vector<FusedEdge> fused_edges(const FusionReport& report) {
   for (const FusionReport::Kernel& kernel : report.kernels) {
     const auto anchor = std::ranges::find(kernel.members, FusionRule::kAnchor,
                                           [](const Member& member) { return member.why.rule; });
-    if (anchor == kernel.members.end()) continue;
-    bool followed = false;
-    for (const Member& member : kernel.members) {
-      if (member.why.rule == FusionRule::kCopiedByReader && reads(*anchor->node, *member.node))
-        edges.push_back(apart(*member.node, *anchor->node, true));
-      if (followed || member.why.rule != FusionRule::kFollowsAnchor || !reads(*member.node, *anchor->node))
-        continue;
-      edges.push_back(apart(*member.node, *anchor->node, false));
-      followed = true;
-    }
+    if (anchor != kernel.members.end()) add_edges(kernel.members, *anchor->node, edges);
   }
   return edges;
 }

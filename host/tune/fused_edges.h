@@ -11,15 +11,15 @@
 
 namespace gantry::tune {
 
-/// A node that shares the kernel of an anchor, and the node of the kernel on whose other side it is.
+/// Two nodes of a kernel, of which the second reads the first.
 struct FusedEdge {
   std::string what;  ///< "nn.relu apart from nn.conv", "multiply apart from nn.conv, which reads it"
   Separation edge;
-  bool anchor_reads = false;  ///< the anchor is the reader, else the maker
+  NodeName anchor;  ///< of their kernel
 };
 
-/// Of each kernel with an anchor: what follows the anchor first, and what the anchor copies. `report`: of a
-/// graph that lives.
+/// Of each kernel with an anchor: what follows the anchor, one node behind the other, and what the anchor
+/// copies, where the two are of different nodes of the model. `report`: of a graph that lives.
 std::vector<FusedEdge> fused_edges(const FusionReport& report);
 
 /// With the numbers of its nodes, the first of these names; none: no node reads another of these.

@@ -165,9 +165,11 @@ void Network::Parts::find_fusions(const std::vector<FusedEdge>& fused) {
   for (const FusedEdge& one : fused) {
     const auto edge = numbered(before.main, one.edge);
     if (!edge) continue;  // it was made behind the decisions
+    const auto is_anchor = [&](int64_t number) {
+      return name_of(*before.main.nodes()[static_cast<size_t>(number)]) == one.anchor;
+    };
     for (Task& task : tasks) {
-      const int64_t anchor = one.anchor_reads ? edge->reader : edge->maker;
-      if (std::ranges::find(task.numbers, anchor) == task.numbers.end()) continue;
+      if (std::ranges::none_of(task.numbers, is_anchor)) continue;
       auto fusion = std::ranges::find(task.fusions, one.what, &OtherFusion::what);
       if (fusion == task.fusions.end()) fusion = task.fusions.insert(fusion, {one.what, {}});
       fusion->apart.push_back(*edge);

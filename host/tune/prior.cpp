@@ -146,7 +146,8 @@ PriorFile train_prior(records::Store& store, const PriorTraining& given) {
     std::vector<Example> examples = examples_of_work(store, work, *options, training.most - looks, looks);
     if (training.progress) training.progress(static_cast<double>(looks) / static_cast<double>(training.most));
     // One alone is compared with nothing.
-    if (examples.size() > 1) prior.groups.push_back({one.key.setting.precision, one.op, std::move(examples)});
+    if (examples.size() > 1)
+      prior.groups.push_back({one.key.setting.precision, one.op, one.key.work, std::move(examples)});
   }
   if (prior.groups.empty())
     user_error("{}: has of no work two trials that can be lowered here, with the work's program",

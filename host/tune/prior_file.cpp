@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "host/support/error.h"
@@ -58,6 +59,7 @@ class PriorReader {
     PriorGroup group;
     group.precision = member(json, "precision", Json::value_t::string).get<std::string>();
     group.op = member(json, "op", Json::value_t::string).get<std::string>();
+    group.work = member(json, "work", Json::value_t::string).get<std::string>();
     for (const Json& example : member(json, "examples", Json::value_t::array))
       group.examples.push_back(this->example(example));
     return group;
@@ -128,8 +130,10 @@ std::string prior_text(const PriorFile& prior) {
   for (const PriorGroup& group : prior.groups) {
     Json examples = Json::array();
     for (const Example& example : group.examples) examples.push_back(json_of(example));
-    json["groups"].push_back(
-        {{"precision", group.precision}, {"op", group.op}, {"examples", std::move(examples)}});
+    json["groups"].push_back({{"precision", group.precision},
+                              {"op", group.op},
+                              {"work", group.work},
+                              {"examples", std::move(examples)}});
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -158,8 +162,12 @@ std::vector<Example> examples_of(const PriorFile& prior, std::string_view precis
 }
 
 PriorFile merged(PriorFile prior, const PriorFile& other, size_t most) {
+  const auto key_of = [](const PriorGroup& group) { return std::pair(group.precision, group.work); };
+  std::set<std::pair<std::string, std::string>> known;
+  for (const PriorGroup& group : prior.groups) known.insert(key_of(group));
   size_t count = prior.examples();
   for (const PriorGroup& group : other.groups) {
+    if (known.contains(key_of(group))) continue;
     if (count + group.examples.size() > most) break;
     count += group.examples.size();
     prior.groups.push_back(group);

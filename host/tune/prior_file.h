@@ -2,7 +2,8 @@
 // made of records.
 //
 //   {"schema": "gantry-prior", "version": 1, "family": "znver4", "features": ["predicted", "form.direct", …],
-//    "groups": [{"precision": "fp32", "op": "nn.conv", "examples": [[1.03, 81000, 16.3, 1, …], …]}, …]}
+//    "groups": [{"precision": "fp32", "op": "nn.conv", "work": "3f…", "examples": [[1.03, 81000, 16.3, 1, …],
+//    …]}, …]}
 //
 // An example is a cost, what the analytic models predict (null: nothing), and a number a feature (null:
 // missing). Those of a group are of one work on one machine. Features are known by their names
@@ -21,6 +22,7 @@ namespace gantry::tune {
 
 struct PriorGroup {
   std::string precision, op;
+  std::string work;               ///< records::Key::work
   std::vector<Example> examples;  ///< whose own numbers of groups do not count
 };
 
@@ -38,7 +40,8 @@ PriorFile parse_prior(std::string_view text, const std::string& file);
 /// Those of a precision, in groups that are numbered from `first_group` on.
 std::vector<Example> examples_of(const PriorFile& prior, std::string_view precision, size_t first_group);
 
-/// The groups of one, and of another as long as both have no more than `most` examples.
+/// The groups of one, and those of another that are of other works, as long as both have no more than `most`
+/// examples.
 PriorFile merged(PriorFile prior, const PriorFile& other, size_t most);
 
 }  // namespace gantry::tune

@@ -38,8 +38,8 @@ Example example(double cost, std::optional<double> predicted, float first) {
 
 PriorFile two_groups() {
   return {"znver4",
-          {{"fp32", "nn.conv", {example(0.93, 81000, 16.5), example(1.25, std::nullopt, 3)}},
-           {"bf16", "nn.dense", {example(1, 12, 0)}}}};
+          {{"fp32", "nn.conv", "3f", {example(0.93, 81000, 16.5), example(1.25, std::nullopt, 3)}},
+           {"bf16", "nn.dense", "40", {example(1, 12, 0)}}}};
 }
 
 std::string error_of(const std::string& text) {
@@ -80,7 +80,7 @@ TEST(PriorFile, FeaturesAreKnownByTheirNames) {
   const std::vector<std::string>& own = feature_names();
   const std::string text = fmt::format(
       R"({{"schema": "gantry-prior", "version": 1, "family": "znver4", "features": ["{}", "knob.unknown", "{}"],
-          "groups": [{{"precision": "fp32", "op": "nn.conv", "examples": [[0.5, null, 2, 77, null]]}}]}})",
+          "groups": [{{"precision": "fp32", "op": "nn.conv", "work": "3f", "examples": [[0.5, null, 2, 77, null]]}}]}})",
       own[3], own[1]);
   const PriorFile read = parse_prior(text, "mine.json");
   const std::vector<float>& features = read.groups.at(0).examples.at(0).prospect.features;
@@ -119,8 +119,13 @@ TEST(PriorFile, OthersAreRefusedByName) {
 }
 
 TEST(PriorFile, KeepsOfAnOlderOneWhatThereIsRoomFor) {
-  const PriorFile both = merged(two_groups(), two_groups(), 5);
-  EXPECT_THAT(both.groups, SizeIs(3)) << "the third one would be the sixth";
+  EXPECT_EQ(merged(two_groups(), two_groups(), 100).examples(), 3U)
+      << "works that were measured anew are there once";
+  PriorFile older = two_groups();
+  for (PriorGroup& group : older.groups) group.work += "older";
+  EXPECT_EQ(merged(two_groups(), older, 100).examples(), 6U);
+  const PriorFile both = merged(two_groups(), older, 5);
+  EXPECT_THAT(both.groups, SizeIs(3)) << "the last example would be the sixth";
   EXPECT_EQ(both.examples(), 5U);
 }
 
