@@ -1,4 +1,5 @@
 // Values that the importer computes itself: small constants, and dimensions as data.
+#include "host/graph/symbolic_attrs.h"
 #include "host/onnx/importer.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -27,6 +28,7 @@ std::vector<ConstantPtr> Importer::try_evaluate(const OpHandle& op,
   Node draft;
   draft.op = &op_set().get(op);
   draft.attrs = attrs ? attrs : op.make_attrs();
+  if (mentions_symbols(*draft.attrs)) return {};
   draft.inputs = inputs;
   std::vector<TensorType> types;
   try {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "host/graph/spilled_constant.h"
+#include "host/graph/symbolic_attrs.h"
 #include "host/ops/op.h"
 #include "host/passes/passes.h"
 #include "host/passes/rewriter.h"
@@ -19,22 +20,6 @@ namespace {
 // A result may take this many times the bytes of what it comes from, and so much beyond.
 constexpr int64_t kMaxGrowth = 4;
 constexpr int64_t kMaxAddedBytes = int64_t{64} << 20;
-
-/// Finds out whether the attributes mention symbols.
-class SymbolFinder : public PartialAttrVisitor {
- public:
-  using PartialAttrVisitor::operator();
-  void operator()(std::string_view, Dim& value) override { found = found || !value.is_constant(); }
-  void operator()(std::string_view, Shape& value) override { found = found || !constant_shape(value); }
-
-  bool found = false;
-};
-
-bool has_symbolic_attrs(const Node& node) {
-  SymbolFinder finder;
-  node.attrs->clone()->fields(finder);  // visitors may assign, so fields() is not const
-  return finder.found;
-}
 
 bool has_constant_inputs(const Node& node) {
   return std::ranges::all_of(node.inputs, [](const Value* v) { return v == nullptr || v->is_constant(); });
@@ -178,7 +163,7 @@ void fold(Function& main, bool grows, PassContext& context) {
   for (Node* node : main.nodes()) {
     if (op_def(*node).bound_symbols) continue;
     const auto after = bytes_of_results(*node);
-    if (!after || !has_constant_inputs(*node) || !worth_folding(*node, *after) || has_symbolic_attrs(*node))
+    if (!after || !has_constant_inputs(*node) || !worth_folding(*node, *after) || mentions_symbols(*node->attrs))
       continue;
     std::vector<ConstantPtr> values = evaluate(*node, context.spill);
     if (values.size() != node->results.size() || !context.take_rewrite()) continue;
