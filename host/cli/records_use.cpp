@@ -36,7 +36,7 @@ std::string names_text(const std::vector<const NodeDecision*>& nodes, bool all) 
   return fmt::format("{}", fmt::join(names, "; "));
 }
 
-/// "its layouts", …: what was asked, as it stands in a sentence of a network.
+/// What a record of a network decides, as it stands behind "decided of the network".
 std::string_view words_of(NetworkQuestion question) {
   switch (question) {
     case NetworkQuestion::kProducts:

@@ -1,7 +1,7 @@
 // Attributes of matrix products.
 //
-// nn.dense: x (…, K) times a weight, in their type, but of u8 times i8 in i32, without loss; weight_block == 0: weight
-// (K, units); nb = weight_block > 0: weight
+// nn.dense: x (…, K) times a weight, in their type, but of u8 times i8 in i32, without loss;
+// weight_block == 0: weight (K, units); nb = weight_block > 0: weight
 // (ceil(units/nb), K, nb), zero-filled, also in f16 for f32 data: stage "half_operand" rounds those. Result
 // (…, units). Stages, with roles (host/tensor/role.h) in brackets: "dense" (kPlainDense); packed: "dense"
 // (kPackedDense), (rows, ceil(units/nb), nb) reducing over K, with all leading axes of x as rows (left out if
