@@ -22,6 +22,7 @@ constexpr Activation kWithAttributes[] = {
     {"ThresholdedRelu", 10, &nn::thresholded_relu, 1, 0, 1},
     {"HardSigmoid", 1, &nn::hard_sigmoid, 0.2, 0.5, 1},
     {"Swish", 24, &nn::swish, 1, 0, 1},
+    {"ScaledTanh", 1, &nn::scaled_tanh, 1, 1, 1},  // no op of ONNX any longer, but still in files
 };
 struct Plain {
   std::string_view onnx;

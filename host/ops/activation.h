@@ -56,6 +56,9 @@ inline Expr hard_swish(const NoAttrs&, const Expr& x) {
 inline Expr mish(const NoAttrs&, const Expr& x) {
   return x * call(MathFn::kTanh, {log_one_plus_exp(x)});
 }
+inline Expr scaled_tanh(const ActivationAttrs& a, const Expr& x) {
+  return number(x, a.alpha) * call(MathFn::kTanh, {x * number(x, a.beta)});
+}
 inline Expr softplus(const NoAttrs&, const Expr& x) {
   return log_one_plus_exp(x);
 }
@@ -88,6 +91,7 @@ inline constexpr ElementwiseOp<GeluAttrs> gelu{"nn.gelu", Takes::kFloat, formula
 inline constexpr ElementwiseOp<ActivationAttrs> hard_sigmoid{"nn.hard_sigmoid", Takes::kFloat, formula::hard_sigmoid};
 inline constexpr ElementwiseOp<NoAttrs> hard_swish{"nn.hard_swish", Takes::kFloat, formula::hard_swish};
 inline constexpr ElementwiseOp<NoAttrs> mish{"nn.mish", Takes::kFloat, formula::mish};
+inline constexpr ElementwiseOp<ActivationAttrs> scaled_tanh{"nn.scaled_tanh", Takes::kFloat, formula::scaled_tanh};
 inline constexpr ElementwiseOp<NoAttrs> softplus{"nn.softplus", Takes::kFloat, formula::softplus};
 inline constexpr ElementwiseOp<NoAttrs> softsign{"nn.softsign", Takes::kFloat, formula::softsign};
 inline constexpr ElementwiseOp<NoAttrs> silu{"nn.silu", Takes::kFloat, formula::silu};
@@ -100,7 +104,7 @@ inline constexpr ElementwiseOp<ActivationAttrs> shrink{"nn.shrink", Takes::kAnyt
 inline constexpr std::tuple kActivations{
     &nn::relu,         &nn::leaky_relu, &nn::elu,  &nn::selu,     &nn::celu,     &nn::gelu, &nn::hard_sigmoid,
     &nn::hard_swish,   &nn::mish,       &nn::softplus, &nn::softsign, &nn::silu, &nn::swish, &nn::thresholded_relu,
-    &nn::shrink,
+    &nn::shrink,       &nn::scaled_tanh,
 };
 
 }  // namespace gantry

@@ -63,6 +63,14 @@ TEST(OldOperators, BatchNormalization7HasStatisticsOfElements) {
   EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(0, 6, 1, 14));
 }
 
+TEST(OldOperators, ScaledTanhHasAFactorOnEitherSide) {
+  const std::vector<float> x{-3, -0.5, 0, 0.25, 20};
+  OneNode node("", "ScaledTanh", 1);
+  node.input<float>(DType::kF32, {5}, x).with("alpha", 1.7159).with("beta", 0.6666667);
+  const std::vector<float> y = node.run<float>(DType::kF32);
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(y[i], 1.7159 * std::tanh(0.6666667 * x[i]), 2e-6) << x[i];
+}
+
 TEST(Windows, WithAStrideBeyondTheDataThereIsOne) {
   OneNode node("", "MaxPool", 12);
   node.input<float>(DType::kF32, {1, 1, 5}, {1, 7, 3, 9, 8})
