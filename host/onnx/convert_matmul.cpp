@@ -31,6 +31,8 @@ void add_matmul_converters(ConverterTable& table) {
   table.push_back({"MatMul", 1, convert_matmul});
   table.push_back({"Gemm", 1, [](NodeImport& n) { n.set(0, general_product(n)); }});
   table.push_back({"Det", 11, [](NodeImport& n) { n.set(0, n.add(linalg::det, {n.input(0)})); }});
+  table.push_back(
+      {"Inverse", 1, [](NodeImport& n) { n.set(0, n.add(linalg::inverse, {n.input(0)})); }, kMicrosoft});
 }
 
 }  // namespace gantry

@@ -1,4 +1,4 @@
-// linalg.det: determinants.
+// Of square matrices: linalg.det, determinants, and linalg.inverse.
 #pragma once
 
 #include "host/graph/attrs.h"
@@ -9,6 +9,8 @@ namespace gantry {
 namespace linalg {
 /// Of square matrices (…, n, n) of floats -> (…).
 inline constexpr Op<NoAttrs> det{"linalg.det"};
+/// Of square matrices (…, n, n) of floats -> (…, n, n). Of a singular one infinities and NaN.
+inline constexpr Op<NoAttrs> inverse{"linalg.inverse"};
 }  // namespace linalg
 
 }  // namespace gantry

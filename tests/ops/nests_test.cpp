@@ -480,5 +480,34 @@ TEST(TopK, ReturnsFewerWhereTheAxisMayBeShorterThanK) {
   EXPECT_THROW(shape_of(4), Error);
 }
 
+/// Matrices of small integers with a larger element in each row, off the diagonal where there is another
+/// place.
+std::vector<float> invertible(int64_t count, int64_t size) {
+  std::vector<float> x = numbers(count * size * size, 3);
+  for (int64_t m = 0; m < count; ++m) {
+    for (int64_t row = 0; row < size; ++row)
+      x[static_cast<size_t>((m * size + row) * size + (row + m + 1) % size)] += static_cast<float>(8 * size);
+  }
+  return x;
+}
+
+TEST(Inverse, TimesTheMatrixIsTheIdentity) {
+  for (const auto& [count, size] : {std::pair<int64_t, int64_t>{1, 1}, {3, 2}, {2, 5}, {2, 17}}) {
+    const std::vector<float> x = invertible(count, size);
+    for (NestKind kind : kKinds) {
+      const auto y = values_of<float>(run_nests("linalg.inverse", std::make_shared<NoAttrs>(),
+                                                {constant_of(DType::kF32, {count, size, size}, x)}, kind)[0]);
+      for (int64_t i = 0; i < count * size * size; ++i) {
+        const int64_t matrix = i / (size * size), row = i / size % size, column = i % size;
+        double sum = 0;
+        for (int64_t k = 0; k < size; ++k)
+          sum += double(x[static_cast<size_t>((matrix * size + row) * size + k)]) *
+                 double(y[static_cast<size_t>((matrix * size + k) * size + column)]);
+        EXPECT_NEAR(sum, row == column ? 1 : 0, 1e-5) << size << " at " << i << " of kind " << int(kind);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gantry
