@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "host/support/error.h"
@@ -39,6 +40,18 @@ TEST(Target, EveryKnownOneIsFoundByItsName) {
   }
   EXPECT_THAT(names, Contains("x86-64-v2"));
   EXPECT_THAT(names, Contains("aarch64+dotprod"));
+}
+
+// Arm's Technical Reference Manual of the Neoverse V2 core: FEAT_DotProd, FEAT_BF16, FEAT_I8MM and FEAT_SVE2, a
+// first-level data cache of 64 KiB.
+TEST(Target, NeoverseV2IsListedWithWhatItHas) {
+  const std::vector<Target> known = known_targets();
+  EXPECT_EQ(std::ranges::count(known, "neoverse-v2", &Target::name), 1);
+  const Target target = find_target("neoverse-v2");
+  for (const char* feature : {"neon", "fullfp16", "dotprod", "bf16", "i8mm", "sve2"})
+    EXPECT_THAT(target.features, Contains(feature));
+  EXPECT_EQ(target.machine.vector_bytes, 16);
+  EXPECT_EQ(target.machine.l1_bytes, 64 << 10);
 }
 
 TEST(Target, FeaturesGrowWithTheLevelAndSoDoesTheRank) {

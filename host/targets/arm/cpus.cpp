@@ -18,6 +18,7 @@ constexpr NamedCpu kNamed[] = {
     {"cortex-x1", "cortex-x1", "Arm Cortex-X1: dotprod, fp16"},
     {"neoverse-n1", "neoverse-n1", "Arm Neoverse N1 (Graviton 2, Ampere Altra): dotprod, fp16"},
     {"neoverse-v1", "neoverse-v1", "Arm Neoverse V1 (Graviton 3): dotprod, fp16, bf16, i8mm"},
+    {"neoverse-v2", "neoverse-v2", "Arm Neoverse V2 (Graviton 4, Grace): dotprod, fp16, bf16, i8mm"},
     {"neoverse-n2", "neoverse-n2", "Arm Neoverse N2: dotprod, fp16, bf16, i8mm"},
     {"apple-m1", "apple-m1", "Apple M1 under Linux: dotprod, fp16"},
 };
