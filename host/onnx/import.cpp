@@ -241,7 +241,8 @@ void Importer::check_with_onnx() const {
 #ifndef GANTRY_NO_ONNX_CHECKER
   if (!options_.warn || model_->ir_version() > 8 || model_->ir_version() < 3 || opset_ > 17) return;
   try {
-    onnx::checker::check_model(checkable_model(*model_));
+    const CheckableModel checkable(*model_);
+    onnx::checker::check_model(*model_);
   } catch (const std::exception& error) {
     options_.warn(fmt::format("the onnx checker complains: {}", error.what()));
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -135,11 +136,35 @@ class LeanBuilder {
   LeanModel model_;
 };
 
-void make_checkable(google::protobuf::Message& message) {
+}  // namespace
+
+/// Of a tensor what the checker is shown otherwise.
+struct CheckableModel::Original {
+  onnx::TensorProto* tensor = nullptr;
+  std::optional<int> data_type;
+  google::protobuf::RepeatedField<int64_t> dims;
+};
+
+CheckableModel::CheckableModel(onnx::ModelProto& lean) {
+  add(lean);
+}
+
+CheckableModel::~CheckableModel() {
+  for (Original& original : originals_) {
+    original.tensor->clear_data_type();
+    if (original.data_type) original.tensor->set_data_type(*original.data_type);
+    original.tensor->mutable_dims()->Swap(&original.dims);
+  }
+}
+
+void CheckableModel::add(google::protobuf::Message& message) {
   if (auto* tensor = dynamic_cast<onnx::TensorProto*>(&message)) {
     if (!referenced_raw_data(tensor->raw_data())) return;
+    Original& original = originals_.emplace_back();
+    original.tensor = tensor;
+    if (tensor->has_data_type()) original.data_type = tensor->data_type();
+    tensor->mutable_dims()->Swap(&original.dims);
     tensor->set_data_type(onnx::TensorProto::UINT8);
-    tensor->clear_dims();
     tensor->add_dims(static_cast<int64_t>(tensor->raw_data().size()));
     return;
   }
@@ -149,20 +174,12 @@ void make_checkable(google::protobuf::Message& message) {
   for (const auto* field : fields) {
     if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) continue;
     if (!field->is_repeated()) {
-      make_checkable(*reflection->MutableMessage(&message, field));
+      add(*reflection->MutableMessage(&message, field));
       continue;
     }
     for (int i = 0; i < reflection->FieldSize(message, field); ++i)
-      make_checkable(*reflection->MutableRepeatedMessage(&message, field, i));
+      add(*reflection->MutableRepeatedMessage(&message, field, i));
   }
-}
-
-}  // namespace
-
-onnx::ModelProto checkable_model(const onnx::ModelProto& lean) {
-  onnx::ModelProto model = lean;
-  make_checkable(model);
-  return model;
 }
 
 LeanModel lean_model(const InputFile& file) {

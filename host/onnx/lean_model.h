@@ -12,6 +12,9 @@
 #include "host/onnx/raw_data.h"
 #include "host/support/mapped_file.h"
 
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
 namespace onnx {
 class ModelProto;
 }  // namespace onnx
@@ -48,8 +51,21 @@ class LeanStream : public google::protobuf::io::CopyingInputStream {
   uint64_t at_ = 0;  ///< bytes of the piece that are read
 };
 
-/// A copy of the parsed model in which tensors without their data are bytes, those of their references:
-/// onnx's checker compares raw data with shapes.
-onnx::ModelProto checkable_model(const onnx::ModelProto& lean);
+/// While it lives, tensors of the parsed model without their data are bytes, those of their references:
+/// onnx's checker compares raw data with shapes. Nothing is copied, and the model is as it was afterwards.
+class CheckableModel {
+ public:
+  /// Of a model that nobody else uses meanwhile.
+  explicit CheckableModel(onnx::ModelProto& lean);
+  ~CheckableModel();
+  CheckableModel(const CheckableModel&) = delete;
+  CheckableModel& operator=(const CheckableModel&) = delete;
+
+ private:
+  struct Original;
+  void add(google::protobuf::Message& message);
+
+  std::vector<Original> originals_;
+};
 
 }  // namespace gantry

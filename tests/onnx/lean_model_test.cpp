@@ -253,6 +253,30 @@ TEST_F(LeanModelTest, ChangedModelsAreReadAsProtocolBuffersReadsThem) {
   EXPECT_GT(sound, 30);  // most changes are of raw data
 }
 
+TEST_F(LeanModelTest, IsShownToACheckerInPlaceWithReferencesAsBytes) {
+  const onnx::ModelProto whole = model(5);
+  const InputFile file(write(whole.SerializeAsString()));
+  const LeanModel description = lean_model(file);
+  onnx::ModelProto lean;
+  ASSERT_TRUE(lean.ParseFromString(streamed(file, description, 4096)));
+  lean.mutable_graph()->mutable_initializer(2)->clear_data_type();  // as damaged models may be
+  const std::string before = lean.SerializeAsString();
+  {
+    const CheckableModel checkable(lean);
+    for (const int left_out : {0, 2}) {
+      const onnx::TensorProto& tensor = lean.graph().initializer(left_out);
+      EXPECT_EQ(tensor.data_type(), onnx::TensorProto::UINT8);
+      ASSERT_EQ(tensor.dims_size(), 1);
+      EXPECT_EQ(tensor.dims(0), static_cast<int64_t>(tensor.raw_data().size()));
+    }
+    const auto& in_attribute = lean.graph().node(0).attribute(0).t();
+    EXPECT_EQ(in_attribute.dims(0), static_cast<int64_t>(in_attribute.raw_data().size()));
+    EXPECT_EQ(lean.graph().initializer(1).SerializeAsString(),
+              whole.graph().initializer(1).SerializeAsString());
+  }
+  EXPECT_TRUE(lean.SerializeAsString() == before);
+}
+
 // --- what the data are when they are read
 
 /// y = x + w of 2048 elements, and a Constant of as many.
