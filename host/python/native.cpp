@@ -10,6 +10,7 @@
 #include "host/python/requests.h"
 #include "host/support/cleanup.h"
 #include "host/support/output_file.h"
+#include "host/support/shortened_file.h"
 
 namespace py = pybind11;
 
@@ -22,6 +23,7 @@ int run_program(std::vector<std::string> arguments) {
   pointers.push_back(nullptr);
   const py::gil_scoped_release released;
   cleanup::start();
+  report_shortened_files();
   return cli::run_program(static_cast<int>(arguments.size()), pointers.data());
 }
 

@@ -75,16 +75,22 @@ void remove_paths(const std::set<std::string>& paths) {
   ::_exit(128 + number);
 }
 
-void wait_for_signal(sigset_t signals) {
-  int number = 0;
-  while (::sigwait(&signals, &number) != 0) {
-  }
+/// The lock is to be held until the process is dead.
+[[nodiscard]] std::unique_lock<std::timed_mutex> clean_up() {
   std::unique_lock lock(registry().mutex, kPatience);
   if (lock.owns_lock()) {
     kill_children(registry().children);
     remove_paths(registry().paths);
   }
-  die_by(number);  // with the lock held
+  return lock;
+}
+
+void wait_for_signal(sigset_t signals) {
+  int number = 0;
+  while (::sigwait(&signals, &number) != 0) {
+  }
+  const auto lock = clean_up();
+  die_by(number);
 }
 
 }  // namespace
@@ -101,6 +107,11 @@ void start() {
   }
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::thread(wait_for_signal, signals).detach();
+}
+
+void end_process(int code) {
+  const auto lock = clean_up();
+  ::_exit(code);
 }
 
 Section::Section() : lock_(registry().mutex) {}

@@ -20,6 +20,10 @@ namespace gantry::cleanup {
 /// that nobody reads is an error like any other.
 void start();
 
+/// Ends the process with that exit code, at once, after the same cleaning. For an error that cannot be
+/// thrown.
+[[noreturn]] void end_process(int code);
+
 /// While it lives, no signal cleans up; if one is being cleaned up after, the constructor never returns.
 /// Short: it holds up the process's end. One a thread at a time.
 class Section {

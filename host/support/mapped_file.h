@@ -31,7 +31,8 @@ class InputFile {
   size_t size_ = 0;
 };
 
-/// A file mapped into memory, read-only; unmapped with the object.
+/// A file mapped into memory, read-only; unmapped with the object. Others should not make it shorter
+/// meanwhile: see host/support/shortened_file.h.
 class MappedFile {
  public:
   /// A user error names the path.
