@@ -28,6 +28,7 @@ void BuildQueue::clear() {
   {
     const std::scoped_lock lock(mutex_);
     waiting_.clear();
+    elsewhere_.clear();
   }
   changed_.notify_all();
 }
@@ -41,47 +42,64 @@ size_t BuildQueue::for_hosts() const {
 BuildJobPtr BuildQueue::take(std::deque<BuildJobPtr>::iterator job) {
   BuildJobPtr taken = std::move(*job);
   waiting_.erase(job);
-  ++under_way_;
   return taken;
+}
+
+/// With the lock. Whether it was a host's alone.
+bool BuildQueue::take_back(const BuildJobPtr& job) {
+  return std::erase_if(elsewhere_, [&](const Elsewhere& one) { return one.job == job; }) > 0;
 }
 
 BuildJobPtr BuildQueue::take_here() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (waiting_.empty() && under_way_ == 0) return nullptr;
+    if (waiting_.empty() && elsewhere_.empty()) return nullptr;
     const auto own = std::ranges::find_if_not(waiting_, is_for_hosts);
     if (own != waiting_.end()) return take(own);
     if (for_hosts() > free_hosts_) return take(waiting_.begin());
-    changed_.wait(lock);
+    if (!waiting_.empty()) {
+      changed_.wait(lock);  // for the host that takes it
+      continue;
+    }
+    const auto first = std::ranges::min_element(elsewhere_, {}, &Elsewhere::due);
+    const Clock::time_point due = first->due;
+    if (due > Clock::now()) {
+      changed_.wait_until(lock, due);
+      continue;
+    }
+    const BuildJobPtr late = first->job;
+    elsewhere_.erase(first);
+    return late;
   }
 }
 
-BuildJobPtr BuildQueue::take_elsewhere(std::chrono::milliseconds patience) {
+BuildJobPtr BuildQueue::take_elsewhere(std::chrono::milliseconds patience, std::chrono::milliseconds due) {
   std::unique_lock lock(mutex_);
   ++free_hosts_;
   changed_.wait_for(lock, patience, [&] { return for_hosts() > 0; });
   --free_hosts_;
   const auto job = std::ranges::find_if(waiting_, is_for_hosts);
   BuildJobPtr taken = job == waiting_.end() ? nullptr : take(job);
+  if (taken) elsewhere_.push_back({taken, Clock::now() + due});
   lock.unlock();
   changed_.notify_all();  // this machine may take what this host does not
   return taken;
 }
 
 void BuildQueue::finish(const BuildJobPtr& job, Built built) {
-  job->promise.set_value(std::move(built));
   {
     const std::scoped_lock lock(mutex_);
-    --under_way_;
+    take_back(job);
+    if (!std::exchange(job->settled, true)) job->promise.set_value(std::move(built));
   }
   changed_.notify_all();
 }
 
 void BuildQueue::fail(const BuildJobPtr& job, std::exception_ptr why) {
-  job->promise.set_exception(std::move(why));
   {
     const std::scoped_lock lock(mutex_);
-    --under_way_;
+    take_back(job);
+    if (!std::exchange(job->settled, true)) job->promise.set_exception(std::move(why));
   }
   changed_.notify_all();
 }
@@ -89,8 +107,8 @@ void BuildQueue::fail(const BuildJobPtr& job, std::exception_ptr why) {
 void BuildQueue::put_back(const BuildJobPtr& job, size_t losses) {
   {
     const std::scoped_lock lock(mutex_);
+    if (!take_back(job)) return;
     job->lost += losses;
-    --under_way_;
     waiting_.push_front(job);
   }
   changed_.notify_all();

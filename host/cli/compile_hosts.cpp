@@ -31,11 +31,17 @@ using std::chrono::milliseconds;
 
 /// Between two looks whether there is a host, or whether it is still there.
 constexpr milliseconds kLook{200};
-/// That a program may take, by what the untuned one took there: a host that hangs does not keep the tuner
-/// waiting.
+/// That a program may take, by what the untuned one took there, until the host is given up.
 constexpr double kPatience = 10, kLeastPatienceS = 300;
+/// That a program may take, by the longest that was built there, until this machine builds it as well where
+/// it has nothing else to do: a host that hangs does not keep the tuner waiting.
+constexpr double kDue = 3, kLeastDueS = 2;
 /// Packed weights take more than those of the untuned program, but not so much.
 constexpr uint64_t kMostGrowth = 16, kMostMore = uint64_t{256} << 20;
+
+milliseconds milliseconds_of(double seconds) {
+  return milliseconds(static_cast<int64_t>(1e3 * seconds));
+}
 
 [[noreturn]] void bad_program(const std::string& address, const std::string& what) {
   throw rpc::Error(rpc::ErrorKind::kBug, fmt::format("compile host {}: {}", address, what));
@@ -110,7 +116,7 @@ struct CompileHosts::Parts {
   void run(size_t place);
   void use(size_t place, const TuneMachine& host);
   double prepare(rpc::BuildClient& client, const TuneMachine& host) const;
-  void work(rpc::BuildClient& client, size_t place, const TuneMachine& host, milliseconds patience);
+  void work(rpc::BuildClient& client, size_t place, const TuneMachine& host, double untuned_s);
   Built build(rpc::BuildClient& client, const std::string& address, const tune::Choices& some,
               milliseconds patience) const;
   void count(const std::string& host);
@@ -183,8 +189,7 @@ void CompileHosts::Parts::use(size_t place, const TuneMachine& host) {
       --parts.ready;
     }
   } const is_ready(*this);
-  const double patience_s = std::max(kPatience * untuned_s, kLeastPatienceS);
-  work(client, place, host, milliseconds(static_cast<int64_t>(1e3 * patience_s)));
+  work(client, place, host, untuned_s);
 }
 
 /// Seconds that the untuned program took, which also fills the host's cache of compiled kernels.
@@ -206,17 +211,22 @@ double CompileHosts::Parts::prepare(rpc::BuildClient& client, const TuneMachine&
 }
 
 void CompileHosts::Parts::work(rpc::BuildClient& client, size_t place, const TuneMachine& host,
-                               milliseconds patience) {
+                               double untuned_s) {
+  const milliseconds patience = milliseconds_of(std::max(kPatience * untuned_s, kLeastPatienceS));
+  double longest_s = untuned_s;
   while (!ends()) {
-    const BuildJobPtr job = queue.take_elsewhere(kLook);
+    const BuildJobPtr job =
+        queue.take_elsewhere(kLook, milliseconds_of(std::max(kDue * longest_s, kLeastDueS)));
     if (!job) {
       const std::optional<TuneMachine> now = hosts->machine(place);
       if (!now || now->number != host.number) return;
       continue;
     }
     Built built;
+    const Stopwatch taken;
     try {
       built = build(client, host.board, job->choices, patience);
+      longest_s = std::max(longest_s, taken.seconds());
       hosts->used(place, host);
       if (std::holds_alternative<TunedProgramPtr>(built)) count(host.board);
     } catch (...) {

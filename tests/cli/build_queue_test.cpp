@@ -122,6 +122,58 @@ TEST(BuildQueue, WhatIsNotWantedAnyMoreIsBuiltByNobody) {
   EXPECT_THROW((void)second.get(), std::future_error);
 }
 
+TEST(BuildQueue, WhatAHostIsAtForTooLongIsBuiltHereAsWell) {
+  BuildQueue queue;
+  const auto late = queue.add(job("a")), other = queue.add(job("b"));
+  const BuildJobPtr elsewhere = queue.take_elsewhere(kLong, milliseconds(1));
+  EXPECT_EQ(form_of(elsewhere), "a");
+  const BuildJobPtr first = queue.take_here();
+  EXPECT_EQ(form_of(first), "b") << "what nobody is at comes first";
+  queue.finish(first, program());
+  const BuildJobPtr again = queue.take_here();
+  EXPECT_EQ(again, elsewhere);
+  queue.finish(again, program());
+  EXPECT_TRUE(std::holds_alternative<TunedProgramPtr>(late.get()));
+  EXPECT_EQ(queue.take_here(), nullptr) << "the host is not waited for";
+  queue.finish(elsewhere, tune::Failure{});
+  EXPECT_TRUE(std::holds_alternative<TunedProgramPtr>(late.get())) << "the first answer counts";
+}
+
+TEST(BuildQueue, AHostThatAnswersLateMayStillBeTheFirst) {
+  BuildQueue queue;
+  const auto late = queue.add(job("a"));
+  const BuildJobPtr elsewhere = queue.take_elsewhere(kLong, milliseconds(0));
+  const BuildJobPtr here = queue.take_here();
+  EXPECT_EQ(here, elsewhere);
+  queue.finish(elsewhere, tune::Failure{});
+  EXPECT_TRUE(std::holds_alternative<tune::Failure>(late.get()));
+  queue.fail(here, std::make_exception_ptr(std::runtime_error("no memory")));
+  EXPECT_TRUE(std::holds_alternative<tune::Failure>(late.get()));
+  EXPECT_EQ(queue.take_here(), nullptr);
+}
+
+TEST(BuildQueue, WhatAHostGivesBackLateIsNotBuiltTwiceHere) {
+  BuildQueue queue;
+  const auto late = queue.add(job("a"));
+  const BuildJobPtr elsewhere = queue.take_elsewhere(kLong, milliseconds(0));
+  const BuildJobPtr here = queue.take_here();
+  queue.give_back(elsewhere);
+  EXPECT_EQ(queue.take_elsewhere(kShort), nullptr);
+  queue.finish(here, program());
+  queue.give_back_here(elsewhere);
+  EXPECT_EQ(queue.take_here(), nullptr);
+}
+
+TEST(BuildQueue, AHostIsNotWaitedForWhereNothingIsWantedAnyMore) {
+  BuildQueue queue;
+  const auto wanted = queue.add(job("a"));
+  const BuildJobPtr elsewhere = queue.take_elsewhere(kLong);
+  queue.clear();
+  EXPECT_EQ(queue.take_here(), nullptr);
+  queue.give_back(elsewhere);
+  EXPECT_EQ(queue.take_here(), nullptr);
+}
+
 TEST(BuildQueue, ManyBuildersDoEachJobOnce) {
   BuildQueue queue;
   std::vector<std::shared_future<Built>> wanted;
