@@ -41,11 +41,6 @@ std::string_view form_of(NetworkQuestion question) {
   return "layouts";
 }
 
-bool reads(const Node& reader, const Node& maker) {
-  return std::ranges::any_of(
-      reader.inputs, [&](const Value* input) { return input != nullptr && input->producer == &maker; });
-}
-
 std::string misfit_text(const RecordedDecisions::NetworkAnswer& answer, std::string_view why) {
   return fmt::format("{}: {} does not fit: {}", answer.place, to_string(*answer.decision), why);
 }

@@ -94,8 +94,6 @@ PassContext make_pass_context(const Target& target, const CompileOptions& option
   context.decisions = options.observer.decisions;
   context.candidates = options.observer.candidates;
   context.spill = options.spill.get();
-  context.combine_parallel =
-      options.decisions && options.decisions->combines_products(target.name).value_or(false);
   if (!context.for_gpu) context.attention = make_attention_policy(target);
   context.forms = [target, small = context.small, spill = context.spill](const Function& network) {
     return forms::make_forms(target, small, &network, spill_if_large(network, spill));

@@ -20,6 +20,11 @@ NodeName name_of(const Node& node) {
   return {node.op, node.origin};
 }
 
+bool reads(const Node& reader, const Node& maker) {
+  return std::ranges::any_of(
+      reader.inputs, [&](const Value* input) { return input != nullptr && input->producer == &maker; });
+}
+
 bool Separation::is_of(const Node& made_by, const Node& read_by) const {
   return is_called(made_by, maker) && is_called(read_by, reader);
 }

@@ -20,6 +20,9 @@ struct NodeName {
 };
 NodeName name_of(const Node& node);
 
+/// Whether what the maker makes is an input of the reader.
+bool reads(const Node& reader, const Node& maker);
+
 /// Two nodes, of which the second reads what the first makes, that fuse_ops keeps in different kernels. Where
 /// they are in different ones anyway, nothing is to be done.
 struct Separation {

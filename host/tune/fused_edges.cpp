@@ -9,11 +9,6 @@ namespace {
 
 using Member = FusionReport::Member;
 
-bool reads(const Node& reader, const Node& maker) {
-  return std::ranges::any_of(
-      reader.inputs, [&](const Value* input) { return input != nullptr && input->producer == &maker; });
-}
-
 /// The reader's data are the maker's result, and they are of different nodes of the model: a bias is no more
 /// by itself than its product.
 bool may_be_apart(const Node& maker, const Node& reader) {
