@@ -2,12 +2,10 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "host/codegen/cpu_features.h"
-#include "host/codegen/target_emitter.h"
 #include "host/targets/x86/tile_instructions.h"
+#include "host/targets/x86/vector_tiles.h"
 
 namespace gantry::x86 {
-
-using llvm::Value;
 
 namespace {
 
@@ -23,34 +21,13 @@ bool is_there(const std::vector<std::string>& features) {
 }
 
 void emit(TargetEmitter& emitter, const TileNode& node) {
-  llvm::IRBuilder<>& ir = emitter.ir;
-  constexpr int kLanes = kVpdpbusdGeometry.columns;
-  llvm::Type *bits = emitter.with_lanes(ir.getFloatTy(), kLanes),
-             *sums = emitter.with_lanes(ir.getInt32Ty(), kLanes);
-  auto read = [&](int number) {
-    return ir.CreateBitCast(ir.CreateLoad(bits, emitter.tile_variable(number, kLanes)), sums);
-  };
-  auto write = [&](int number, Value* value) {
-    ir.CreateStore(ir.CreateBitCast(value, bits), emitter.tile_variable(number, kLanes));
-  };
-  if (node.op == TileNode::Op::kConfigure || node.op == TileNode::Op::kRelease) return;
-  if (node.op == TileNode::Op::kZero) return write(node.tile, llvm::Constant::getNullValue(sums));
+  const VectorTiles tiles(emitter, emitter.ir.getInt32Ty(), kVpdpbusdGeometry.columns);
   if (node.op == TileNode::Op::kDot) {
-    return write(node.tile, ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {},
-                                               {read(node.tile), read(node.a), read(node.b)}));
+    return tiles.write(node.tile, emitter.ir.CreateIntrinsic(
+                                      llvm::Intrinsic::x86_avx512_vpdpbusd_512, {},
+                                      {tiles.read(node.tile), tiles.read(node.a), tiles.read(node.b)}));
   }
-  Value* address = emitter.element_pointer(*node.buffer, emitter.index(node.index));
-  const llvm::Align align(static_cast<uint64_t>(byte_width(node.buffer->dtype)));
-  auto annotated = [&](auto* access) { return emitter.annotated(access, *node.buffer); };
-  if (node.op == TileNode::Op::kStore) {
-    annotated(ir.CreateAlignedStore(read(node.tile), address, align));
-    return;
-  }
-  if (node.buffer->dtype == kVpdpbusdGeometry.row_element) {
-    Value* four = annotated(ir.CreateAlignedLoad(ir.getInt32Ty(), address, align));
-    return write(node.tile, ir.CreateVectorSplat(kLanes, four));
-  }
-  write(node.tile, annotated(ir.CreateAlignedLoad(sums, address, align)));
+  tiles.emit(node, node.op == TileNode::Op::kLoad && node.buffer->dtype == kVpdpbusdGeometry.row_element);
 }
 
 }  // namespace
