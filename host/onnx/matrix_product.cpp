@@ -15,11 +15,6 @@ Value* transposed(NodeImport& n, Value* x) {
   return n.transpose(x, axes);
 }
 
-/// A matrix (K, N), or (N, K) to be transposed, whose value is known when compiling, so that it can be packed.
-bool is_weight(const Value& v, bool transpose) {
-  return v.is_constant() && is_float(v.type.dtype) && v.type.rank() == 2 && v.type.shape[transpose ? 0 : 1].value() > 0;
-}
-
 /// x (…, K) times a constant matrix (K, N).
 Value* dense(NodeImport& n, Value* x, Value* weight) {
   auto attrs = std::make_shared<DenseAttrs>();
@@ -34,7 +29,7 @@ Value* matrix_product(NodeImport& n, Value* a, Value* b, bool transpose_a, bool 
   if (rank_a == 0 || rank_b == 0) n.fail("does not take scalars");
   transpose_a = transpose_a && rank_a > 1;
   transpose_b = transpose_b && rank_b > 1;
-  if (is_weight(*b, transpose_b))
+  if (is_dense_weight(*b, transpose_b))
     return dense(n, transpose_a ? transposed(n, a) : a, transpose_b ? transposed(n, b) : b);
   // Vectors become matrices of one row or column, and the result loses that dimension again.
   if (rank_a == 1) a = n.reshape(a, {1, a->type.shape[0]});

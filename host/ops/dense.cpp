@@ -244,6 +244,11 @@ std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& 
 
 }  // namespace
 
+bool is_dense_weight(const Value& value, bool transposed) {
+  return value.is_constant() && is_float(value.type.dtype) && value.type.rank() == 2 &&
+         value.type.shape[transposed ? 0 : 1].value() > 0;
+}
+
 void add_dense_ops(OpSet& set) {
   OpDef dense = ops::define(nn::dense, FusionClass::kOutElementwiseFusable,
                                         LayoutBehaviour::kNone, {"data", "weight", "range"}, 1);

@@ -24,6 +24,7 @@
 #pragma once
 
 #include "host/graph/attrs.h"
+#include "host/graph/graph.h"
 #include "host/graph/op_handle.h"
 #include "host/ops/tile_attrs.h"
 
@@ -63,5 +64,9 @@ inline constexpr Op<DenseAttrs> dense{"nn.dense"};
 namespace op {
 inline constexpr Op<MatmulAttrs> matmul{"matmul"};
 }  // namespace op
+
+/// Whether it is a matrix (K, N), or (N, K) to be transposed, as nn.dense takes it: of floats, known when
+/// compiling, so that it can be packed, and with columns.
+bool is_dense_weight(const Value& value, bool transposed);
 
 }  // namespace gantry

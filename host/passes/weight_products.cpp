@@ -8,12 +8,6 @@
 namespace gantry {
 namespace {
 
-/// A matrix (K, N), or (N, K) to be transposed, as nn.dense takes it: with columns.
-bool is_weight(const Value& value, bool transposed) {
-  return value.is_constant() && is_float(value.type.dtype) && value.type.rank() == 2 &&
-         value.type.shape[transposed ? 0 : 1].value() > 0;
-}
-
 void make_dense(const Rewriter& rewriter, Node& node, bool transposed) {
   const Builder build = rewriter.before(node);
   Value* weight = node.inputs[1];
@@ -35,7 +29,8 @@ void make_weight_products_dense(Graph& graph, PassContext& context) {
     const auto* attrs = node->match(op::matmul);
     if (attrs == nullptr || attrs->gemm || attrs->transpose_a || node->inputs[0]->is_constant()) continue;
     if (attrs->transpose_b && context.small) continue;  // the turned weight may be one more
-    if (is_weight(*node->inputs[1], attrs->transpose_b)) make_dense(rewriter, *node, attrs->transpose_b);
+    if (is_dense_weight(*node->inputs[1], attrs->transpose_b))
+      make_dense(rewriter, *node, attrs->transpose_b);
   }
 }
 
