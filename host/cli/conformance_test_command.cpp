@@ -8,6 +8,7 @@
 #include <csignal>
 #include <mutex>
 #include <new>
+#include <set>
 #include <thread>
 
 #include "host/cli/commands.h"
@@ -138,11 +139,15 @@ void set_inputs(Machine& machine, const rpc::LoadedModule& loaded, const TestMod
     set_input(machine, loaded, model.inputs[i].name, conformance::read_value(files[i], model.inputs[i].kind));
 }
 
-UnpackedOutputs outputs_of(Machine& machine, const rpc::LoadedModule& loaded) {
+UnpackedOutputs outputs_of(Machine& machine, const rpc::LoadedModule& loaded, const TestModel& model) {
+  std::set<std::string> tensors;
+  for (const conformance::TestValue& output : model.outputs) {
+    if (output.kind == conformance::ValueKind::kTensor) tensors.insert(output.name);
+  }
   std::vector<NamedConstant> outputs;
   for (size_t i = 0; i < loaded.outputs.size(); ++i)
     outputs.push_back({loaded.outputs[i].name, to_constant(machine.output(static_cast<int>(i)))});
-  return unpack_outputs(outputs);
+  return unpack_outputs(outputs, tensors);
 }
 
 /// The output as the model has it: a sequence's elements are outputs from `next` on.
@@ -171,7 +176,7 @@ TestResult compare_outputs(Machine& machine, const rpc::LoadedModule& loaded, co
   if (files.size() > model.outputs.size())
     user_error("{}: has {} outputs, but the model has {}", data_set.string(), files.size(), model.outputs.size());
   TestResult result;
-  const UnpackedOutputs outputs = outputs_of(machine, loaded);
+  const UnpackedOutputs outputs = outputs_of(machine, loaded, model);
   size_t next = 0;
   for (size_t i = 0; i < files.size(); ++i) {
     const TestDatum expected = conformance::read_value(files[i], model.outputs[i].kind);

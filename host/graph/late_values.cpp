@@ -1,5 +1,7 @@
 #include "host/graph/late_values.h"
 
+#include <string_view>
+
 #include "host/support/error.h"
 
 namespace gantry {
@@ -62,18 +64,23 @@ namespace {
 /// Reads a module's outputs one behind the other.
 class OutputReader {
  public:
-  explicit OutputReader(const std::vector<NamedConstant>& outputs) : outputs_(outputs) {}
+  OutputReader(const std::vector<NamedConstant>& outputs, const std::set<std::string>& tensors)
+      : outputs_(outputs), tensors_(tensors) {}
 
   UnpackedOutputs read() {
     while (next_ < outputs_.size()) {
       const NamedConstant& output = outputs_[next_];
-      const bool is_there = !output.name.ends_with('?') || read_presence(output);
+      const bool is_there = !has_mark(output, "?") || read_presence(output);
       if (next_ < outputs_.size()) read_value(is_there);
     }
     return std::move(unpacked_);
   }
 
  private:
+  bool has_mark(const NamedConstant& output, std::string_view mark) const {
+    return output.name.ends_with(mark) && !tensors_.contains(output.name);
+  }
+
   bool read_presence(const NamedConstant& output) {
     if (output.tensor->type.dtype != DType::kBool || output.tensor->size != 1)
       user_error("output '{}' is {}, not one bool", output.name, output.tensor->type.str());
@@ -85,7 +92,7 @@ class OutputReader {
 
   void read_value(bool is_there) {
     const NamedConstant& output = outputs_[next_++];
-    if (!output.name.ends_with("[]")) {
+    if (!has_mark(output, "[]")) {
       if (is_there) unpacked_.tensors.push_back(output);
       return;
     }
@@ -101,14 +108,16 @@ class OutputReader {
   }
 
   const std::vector<NamedConstant>& outputs_;
+  const std::set<std::string>& tensors_;
   size_t next_ = 0;
   UnpackedOutputs unpacked_;
 };
 
 }  // namespace
 
-UnpackedOutputs unpack_outputs(const std::vector<NamedConstant>& outputs) {
-  return OutputReader(outputs).read();
+UnpackedOutputs unpack_outputs(const std::vector<NamedConstant>& outputs,
+                               const std::set<std::string>& tensors) {
+  return OutputReader(outputs, tensors).read();
 }
 
 }  // namespace gantry

@@ -34,7 +34,9 @@ struct UnpackedOutputs {
   std::set<std::string> sequences;  ///< that were late and are there
   std::set<std::string> absent;     ///< optionals that were late and have no value
 };
-/// In the module's order. A user error where they are not as described above.
-UnpackedOutputs unpack_outputs(const std::vector<NamedConstant>& outputs);
+/// In the module's order. `tensors`: outputs of the model that are tensors, which they stay whatever they are
+/// called. A user error where the others are not as described above.
+UnpackedOutputs unpack_outputs(const std::vector<NamedConstant>& outputs,
+                               const std::set<std::string>& tensors = {});
 
 }  // namespace gantry

@@ -344,12 +344,11 @@ void Importer::check_declared(const onnx::ValueInfoProto& output, const Value& v
 }
 
 void Importer::add_outputs(const onnx::GraphProto& graph) {
-  Function& f = graph_.main;
   if (graph.output_size() == 0) user_error("the model has no outputs");
+  std::set<std::string> names;
   for (const onnx::ValueInfoProto& output : graph.output()) {
-    if (std::count(f.output_names.begin(), f.output_names.end(), output.name()) != 0) {
+    if (!names.insert(output.name()).second)
       user_error("the model has two outputs called '{}'", output.name());
-    }
     try {
       add_output_of(lookup(output.name(), "the model's output"), output);
     } catch (const ReadsUnknown&) {
@@ -383,6 +382,12 @@ void Importer::add_output(Binding& binding, const std::string& name, const onnx:
 
 void Importer::add_output(Value* value, const std::string& name) {
   Function& f = graph_.main;
+  if (std::ranges::find(f.output_names, name) != f.output_names.end())
+    user_error(
+        "two of the module's outputs would be called '{}': one is a sequence or an optional of the model's, "
+        "which is "
+        "several of them; give the other one another name",
+        name);
   // Every output is a buffer of its own, filled by a node.
   bool shared = std::count(f.outputs.begin(), f.outputs.end(), value) != 0;
   if (value->kind != Value::Kind::kResult || shared) value = Builder(f, {name})(op::copy, {value});

@@ -77,6 +77,17 @@ TEST(LateValues, OutputsArePutTogether) {
   EXPECT_THAT(unpacked.absent, ElementsAre("q", "r"));
 }
 
+TEST(LateValues, TensorsStayTensorsWhateverTheyAreCalled) {
+  const std::vector<NamedConstant> outputs = {{"really?", truth(false)}, {"really", floats({1})},
+                                              {"x[]", floats({2, 3})},   {"x[].dims", rows({1, 2, 1})},
+                                              {"p?", truth(false)},      {"p", floats({4})},
+                                              {"last?", floats({5})}};
+  const UnpackedOutputs unpacked = unpack_outputs(outputs, {"really?", "really", "x[]", "x[].dims", "last?"});
+  EXPECT_THAT(names_of(unpacked), ElementsAre("really?", "really", "x[]", "x[].dims", "last?"));
+  EXPECT_THAT(unpacked.sequences, IsEmpty());
+  EXPECT_THAT(unpacked.absent, ElementsAre("p"));
+}
+
 TEST(LateValues, OutputsThatDoNotBelongTogetherAreRefused) {
   EXPECT_THROW(unpack_outputs({{"y[]", floats({})}}), Error);
   EXPECT_THROW(unpack_outputs({{"y[]", floats({})}, {"z[].dims", rows({})}}), Error);

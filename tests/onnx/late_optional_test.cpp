@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/onnx/late_models.h"
+#include "tests/support/message_of.h"
 
 namespace gantry {
 namespace {
@@ -75,6 +76,19 @@ TEST(LateOptional, IsTwoOutputsOfTheModel) {
   const Graph graph =
       import_onnx_bytes(parse(kNumbers + kMaybe, three_and(1), "maybe", kNewest).SerializeAsString(), ".");
   EXPECT_THAT(graph.main.output_names, ElementsAre("maybe?", "maybe"));
+}
+
+TEST(LateOptional, SharesTheNamesOfItsOutputsWithNone) {
+  onnx::ModelProto model =
+      parse(kNumbers + kMaybe + node("Neg", "c", "maybe?"), three_and(1), "maybe", kNewest);
+  onnx::ValueInfoProto tensor;
+  tensor.set_name("maybe?");
+  tensor.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  *model.mutable_graph()->add_output() = tensor;
+  const auto import = [&] { import_onnx_bytes(model.SerializeAsString(), "."); };
+  EXPECT_THAT(testing::message_of(import), HasSubstr("two of the module's outputs would be called 'maybe?'"));
+  model.mutable_graph()->mutable_output()->SwapElements(0, 1);
+  EXPECT_THAT(testing::message_of(import), HasSubstr("two of the module's outputs would be called 'maybe?'"));
 }
 
 }  // namespace
