@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
+#include <deque>
 #include <exception>
+#include <list>
 #include <system_error>
 #include <utility>
 
 #include "rpc/protocol/channel.h"
+#include "rpc/protocol/watchdog.h"
 #include "rpc/security/tls.h"
 
 namespace gantry::rpc {
@@ -21,9 +25,10 @@ using std::chrono::milliseconds;
 using tcp = asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
-/// From the connection to the end of the greeting: who has not the key does not keep a tuner waiting for
-/// longer.
+/// For the handshake, and for the greeting behind it.
 constexpr milliseconds kHandshake{10'000};
+/// Connections that have not shown the key yet: with more, the oldest goes.
+constexpr std::size_t kMostStrangers = 64;
 /// Within a message.
 constexpr milliseconds kStall{60'000};
 constexpr milliseconds kUnacknowledged{120'000};
@@ -69,11 +74,17 @@ struct BuildServer::Impl {
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   TlsContext tls;
-  FrameChannel* channel = nullptr;  ///< of the tuner that is served
+  std::list<TlsStream*> strangers;                ///< whose handshakes go on, the oldest first
+  std::deque<std::unique_ptr<TlsStream>> tuners;  ///< that have the key, and wait
+  Signal arrived{io.get_executor()};              ///< one of them, or the end
+  FrameChannel* channel = nullptr;                ///< of the tuner that is served
   bool stopping = false;
 
+  void end();
+  asio::awaitable<void> accept_all();
+  asio::awaitable<void> admit(tcp::socket socket);
   asio::awaitable<void> serve_all();
-  asio::awaitable<bool> serve(tcp::socket socket);
+  asio::awaitable<void> serve(std::unique_ptr<TlsStream> stream);
   asio::awaitable<void> talk(FrameChannel& channel, Watchdog& patience);
   asio::awaitable<void> greet(FrameChannel& channel);
   asio::awaitable<bool> answer_one(FrameChannel& channel);
@@ -82,22 +93,26 @@ struct BuildServer::Impl {
   asio::awaitable<void> build(FrameChannel& channel, std::uint32_t id, std::uint64_t size);
 };
 
-asio::awaitable<void> BuildServer::Impl::serve_all() {
-  Clock::time_point last_use = Clock::now();
+void BuildServer::Impl::end() {
+  stopping = true;
+  acceptor.cancel();
+  for (TlsStream* stranger : strangers) stranger->close();
+  if (channel) channel->close();
+  tuners.clear();
+  arrived.notify_all();
+}
+
+/// Beside the tuner that is served, whom strangers do not keep waiting.
+asio::awaitable<void> BuildServer::Impl::accept_all() {
   while (!stopping) {
-    const auto left = options.unused - std::chrono::duration_cast<milliseconds>(Clock::now() - last_use);
-    if (left.count() <= 0) co_return;
     tcp::socket socket(io);
     std::error_code error;
-    {
-      const Watchdog unused(io.get_executor(), left, [this] { acceptor.cancel(); });
-      co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
-    }
+    co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
     if (stopping) co_return;
     if (!error) {
-      const bool known = co_await serve(std::move(socket));
-      if (known) last_use = Clock::now();
-    } else if (error != asio::error::operation_aborted) {
+      if (strangers.size() >= kMostStrangers) strangers.front()->close();
+      asio::co_spawn(io, admit(std::move(socket)), asio::detached);
+    } else {
       // Too many open files, say: it may pass.
       asio::steady_timer pause(io, kPauseAfterFailure);
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
@@ -105,22 +120,48 @@ asio::awaitable<void> BuildServer::Impl::serve_all() {
   }
 }
 
-/// Whether it was somebody who has the key.
-asio::awaitable<bool> BuildServer::Impl::serve(tcp::socket socket) {
-  bool known = false;
+asio::awaitable<void> BuildServer::Impl::admit(tcp::socket socket) {
+  if (stopping) co_return;
   std::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   notice_vanished_peer(socket.native_handle(), kUnacknowledged);
   auto stream = std::make_unique<TlsStream>(std::move(socket), tls.get(), TlsStream::Role::kServer);
   TlsStream& opened = *stream;
-  Watchdog patience(io.get_executor(), kHandshake, [&opened] { opened.close(); });
+  const Watchdog patience(io.get_executor(), kHandshake, [&opened] { opened.close(); });
+  const auto place = strangers.insert(strangers.end(), &opened);
+  bool known = false;
   try {
     co_await opened.handshake();
     known = true;
   } catch (const std::exception&) {
     // A stray, or another key: nothing is said to it.
   }
-  if (!known) co_return false;
+  strangers.erase(place);
+  if (!known || stopping) co_return;
+  tuners.push_back(std::move(stream));
+  arrived.notify_all();
+}
+
+asio::awaitable<void> BuildServer::Impl::serve_all() {
+  Clock::time_point last_use = Clock::now();
+  while (!stopping) {
+    if (!tuners.empty()) {
+      std::unique_ptr<TlsStream> next = std::move(tuners.front());
+      tuners.pop_front();
+      co_await serve(std::move(next));
+      last_use = Clock::now();
+      continue;
+    }
+    const auto left = options.unused - std::chrono::duration_cast<milliseconds>(Clock::now() - last_use);
+    if (left.count() <= 0) break;
+    const Watchdog unused(io.get_executor(), left, [this] { arrived.notify_all(); });
+    co_await arrived.wait();
+  }
+}
+
+asio::awaitable<void> BuildServer::Impl::serve(std::unique_ptr<TlsStream> stream) {
+  TlsStream& opened = *stream;
+  Watchdog patience(io.get_executor(), kHandshake, [&opened] { opened.close(); });
   FrameChannel served(std::move(stream));
   struct Current {
     FrameChannel*& channel;
@@ -146,7 +187,6 @@ asio::awaitable<bool> BuildServer::Impl::serve(tcp::socket socket) {
   }
   patience.disarm();
   served.close();
-  co_return true;
 }
 
 asio::awaitable<void> BuildServer::Impl::talk(FrameChannel& served, Watchdog& patience) {
@@ -247,18 +287,18 @@ std::uint16_t BuildServer::port() const {
 
 void BuildServer::run() {
   std::exception_ptr failure;
-  asio::co_spawn(impl_->io, impl_->serve_all(), [&](std::exception_ptr error) { failure = error; });
+  asio::co_spawn(impl_->io, impl_->accept_all(), asio::detached);
+  asio::co_spawn(impl_->io, impl_->serve_all(), [&](std::exception_ptr error) {
+    failure = error;
+    impl_->end();
+  });
   impl_->io.run();
   impl_->io.restart();
   if (failure) std::rethrow_exception(failure);
 }
 
 void BuildServer::stop() {
-  asio::post(impl_->io, [this] {
-    impl_->stopping = true;
-    impl_->acceptor.cancel();
-    if (impl_->channel) impl_->channel->close();
-  });
+  asio::post(impl_->io, [this] { impl_->end(); });
 }
 
 }  // namespace gantry::rpc

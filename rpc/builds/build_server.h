@@ -47,7 +47,8 @@ class BuildServer {
   BuildServer& operator=(const BuildServer&) = delete;
 
   std::uint16_t port() const;
-  /// Serves one tuner after another, until there has been none for `unused`.
+  /// Serves one tuner after another, until there has been none for `unused`; then it is of no use any more.
+  /// Who has not the key keeps no tuner waiting.
   void run();
   /// Ends run(), once what is being built is done. May be called by any thread.
   void stop();

@@ -9,7 +9,9 @@
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/use_future.hpp>
+#include <cerrno>
 #include <cstdint>
+#include <deque>
 #include <future>
 #include <memory>
 #include <random>
@@ -131,16 +133,54 @@ TEST_F(HostileTuners, ATunerThatGoesInTheMiddleOfAMessageLeavesTheHostToOthers) 
   expect_service();
 }
 
+/// Connects and says nothing of a tuner's.
+class Stray {
+ public:
+  explicit Stray(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  ~Stray() { ::close(socket_); }
+  Stray(const Stray&) = delete;
+  Stray& operator=(const Stray&) = delete;
+
+  void send(const std::string& bytes) const {
+    EXPECT_GT(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+  }
+  bool is_open() const {
+    char byte = 0;
+    return ::recv(socket_, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+  }
+  void wait_for_end() const {
+    char byte = 0;
+    EXPECT_LE(::recv(socket_, &byte, 1, 0), 0);
+  }
+
+ private:
+  int socket_;
+};
+
 TEST_F(HostileTuners, StraysAreOfNoConsequence) {
-  const int stray = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(server_->port());
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(::connect(stray, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_GT(::send(stray, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 0);
+  const Stray stray(server_->port());
+  stray.send("GET / HTTP/1.1\r\n\r\n");
   expect_service();
-  ::close(stray);
+}
+
+TEST_F(HostileTuners, StraysThatSayNothingKeepNoTunerWaiting) {
+  const Stray stray(server_->port());
+  expect_service();
+  EXPECT_TRUE(stray.is_open()) << "its handshake goes on beside";
+}
+
+TEST_F(HostileTuners, OfManyStraysTheOldestGo) {
+  std::deque<Stray> strays;
+  for (int i = 0; i < 70; ++i) strays.emplace_back(server_->port());
+  expect_service();
+  strays.front().wait_for_end();
+  EXPECT_TRUE(strays.back().is_open());
 }
 
 /// Strategies: bits flipped, bytes replaced, ends cut off, in requests and responses of every kind.
