@@ -33,6 +33,7 @@ constexpr size_t kMostBoards = 64;
 
 struct Options {
   TuneModelOptions tune;
+  size_t equal = 0;  ///< decisions about equal candidates, in the place of tuning; 0: it tunes
   std::string output, decisions_out, metric;
   JsonOutput json;
   bool force = false;
@@ -47,6 +48,26 @@ void plan_files(const Options& options, OutputPlan& plan) {
 
 std::string_view text_of(const runtime::SharedBytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size()};
+}
+
+void refuse_what_is_of_tuning(const CLI::App& command) {
+  for (const char* option : {"--output", "--decisions-out", "--time", "--trials", "--records", "--resume",
+                             "--prior", "--json", "--compile-hosts"})
+    if (command.count(option) > 0) user_error("--check-decisions tunes nothing; leave {} out", option);
+}
+
+/// How often the tuner errs on that machine.
+int check(const Options& options, const Invocation& invocation) {
+  const tune::EqualCandidates found = check_decisions(options.tune, options.equal, invocation);
+  const auto share = [](size_t part, size_t all) {
+    return 100.0 * static_cast<double>(part) / static_cast<double>(all);
+  };
+  print_out(fmt::format(
+      "candidates equal to the best: {} of {} accepted ({:.1f} %; intervals of 95 % accept 2.5 %)\n"
+      "the whole network with itself: {} of {} accepted ({:.1f} %)\n",
+      found.accepted, found.decisions, share(found.accepted, found.decisions), found.networks_accepted,
+      found.networks, share(found.networks_accepted, found.networks)));
+  return 0;
 }
 
 int tune(const Options& options, const Invocation& invocation) {
@@ -95,6 +116,12 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
   add_turn_options(*command, options->tune.turns);
   add_farm_options(*command, options->tune.farm, kMostBoards);
   add_compile_host_options(*command, options->tune.farm);
+  command
+      ->add_option("--check-decisions", options->equal,
+                   "Tune nothing: make so many decisions about candidates that are equal to the best, and "
+                   "say how many were accepted")
+      ->type_name("N")
+      ->check(between(1u, 1000000u));
   add_duration(*command, "--time", options->tune.tune.seconds,
                "When to be done, the final comparison included; waiting for a farm's boards does not count; "
                "default 5min");
@@ -133,12 +160,15 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
   add_json_option(*command, options->json, "result");
   add_force_option(*command, options->force);
   command->footer(kExamples);
-  command->callback([options, &invocation] {
+  command->callback([options, command, &invocation] {
+    if (options->equal > 0) refuse_what_is_of_tuning(*command);
     options->tune.execution.seed = options->tune.tune.seed;
     options->tune.metric = tune::find_metric(options->metric).value_or(tune::Metric::kTime);
     // What is compared with is what the compiler takes without them.
     options->tune.records = std::exchange(options->tune.execution.records, {});
-    invocation.action = [options, &invocation] { return tune(*options, invocation); };
+    invocation.action = [options, &invocation] {
+      return options->equal > 0 ? check(*options, invocation) : tune(*options, invocation);
+    };
   });
 }
 

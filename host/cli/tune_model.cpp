@@ -168,6 +168,15 @@ std::pair<size_t, TuneMachine> first_machine(TuneMachines& machines, Progress& p
   }
 }
 
+void refuse_module(const ExecutionOptions& execution) {
+  if (is_module(execution.file, execution.contents))
+    user_error("{}: is compiled already; tune takes a model (.onnx) or graph text (.gir)", execution.file);
+}
+
+double smallest_gain_of(tune::Metric metric) {
+  return metric == tune::Metric::kInstructions ? kSmallestGain : 0;
+}
+
 /// prepare_on() a machine; on another one where it goes away meanwhile. `execution` outlives the result.
 Prepared prepare(const TuneModelOptions& options, ExecutionOptions& execution, TuneMachines& machines,
                  Progress& progress, const Invocation& invocation) {
@@ -188,8 +197,7 @@ Prepared prepare(const TuneModelOptions& options, ExecutionOptions& execution, T
 TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocation) {
   const Stopwatch taken;
   ExecutionOptions execution = options.execution;
-  if (is_module(execution.file, execution.contents))
-    user_error("{}: is compiled already; tune takes a model (.onnx) or graph text (.gir)", execution.file);
+  refuse_module(execution);
   const std::unique_ptr<records::Store> store = open_records(options.records, invocation);
   std::optional<FoundPrior> found = given_prior(options.prior, invocation);
   const std::unique_ptr<TuneMachines> machines = machines_of(options, invocation);
@@ -222,7 +230,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   tuning.combined = untuned.combined;
   tuning.apart = untuned.apart;
   tuning.may_combine = network.may_combine();
-  if (options.metric == tune::Metric::kInstructions) tuning.smallest_gain = kSmallestGain;
+  tuning.smallest_gain = smallest_gain_of(options.metric);
   const auto tune = [&] {
     return tune::tune(network.tasks(), tuning,
       {measurer, network, *model, notebook, clock,
@@ -263,6 +271,22 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   tuned.decisions = fmt::format("{} of {}\n{}", kDecisionsMarker, report.model,
                                 network.decisions_text(report.result.choices));
   return tuned;
+}
+
+tune::EqualCandidates check_decisions(const TuneModelOptions& options, size_t decisions,
+                                      const Invocation& invocation) {
+  ExecutionOptions execution = options.execution;
+  refuse_module(execution);
+  const std::unique_ptr<TuneMachines> machines = machines_of(options, invocation);
+  Progress progress(invocation.verbosity());
+  const Prepared prepared = prepare(options, execution, *machines, progress, invocation);
+  return tune::try_equal_candidates(
+      *prepared.measurer, prepared.network->untuned_choices(), decisions, smallest_gain_of(options.metric),
+      [&](const tune::EqualCandidates& now) {
+        progress.update(fmt::format("{} of {} decisions, {} accepted, on {}", now.decisions, decisions,
+                                    now.accepted, prepared.label),
+                        static_cast<double>(now.decisions) / static_cast<double>(decisions));
+      });
 }
 
 }  // namespace gantry::cli

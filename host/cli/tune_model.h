@@ -9,6 +9,7 @@
 #include "host/cli/turns/farm_options.h"
 #include "host/cli/turns/turn_options.h"
 #include "host/support/error.h"
+#include "host/tune/equal_candidates.h"
 
 namespace gantry::cli {
 
@@ -37,5 +38,10 @@ struct TunedModel {
 /// `tune.seconds` are those in which there is a machine: a farm's boards are waited for beside them. Errors:
 /// those of prepare_execution, MachineMeasurer and tune::tune.
 TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocation);
+
+/// Tunes nothing: see tune::try_equal_candidates, of what the compiler takes by itself. Errors: its, and
+/// those of prepare_execution and MachineMeasurer.
+tune::EqualCandidates check_decisions(const TuneModelOptions& options, size_t decisions,
+                                      const Invocation& invocation);
 
 }  // namespace gantry::cli

@@ -78,6 +78,12 @@ class OneRun(TuneTest):
         self.assertIn('--records', self.tune('--resume', status=1).stderr)
         self.gantry('compile', 'm.onnx', '-o', 'm.gmod', '--force')
         self.assertIn('compiled already', self.gantry('tune', 'm.gmod', status=1).stderr)
+        self.assertIn('leave --time out', self.tune('--check-decisions', '5', '--time', '9s', status=1).stderr)
+
+    def test_decisions_about_equal_candidates_are_counted(self):
+        printed = self.tune('--check-decisions', '9').stdout
+        self.assertRegex(printed, r'candidates equal to the best: [0-9] of 9 accepted \([0-9.]+ %; .*\n'
+                                  r'the whole network with itself: [0-9]+ of [0-9]+ accepted')
 
 
 class Records(TuneTest):
