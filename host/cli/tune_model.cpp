@@ -177,6 +177,46 @@ double smallest_gain_of(tune::Metric metric) {
   return metric == tune::Metric::kInstructions ? kSmallestGain : 0;
 }
 
+/// What a cost model learns from before there are trials.
+struct Known {
+  std::vector<tune::Example> examples;
+  std::optional<std::pair<std::string, size_t>> prior;  ///< as TuneReport::prior
+};
+
+/// Of the records, and of a prior: either may be null.
+Known known_of(const tune::Network& network, const records::Setting& setting, records::Store* store,
+               const FoundPrior* found) {
+  Known known;
+  if (store != nullptr) known.examples = network.prior(*store, setting);
+  if (found == nullptr) return known;
+  const size_t group = known.examples.empty() ? network.tasks().size() : known.examples.back().group + 1;
+  const std::vector<tune::Example> before = tune::examples_of(found->prior, setting.precision, group);
+  known.examples.insert(known.examples.end(), before.begin(), before.end());
+  known.prior = {found->file.string(), before.size()};
+  return known;
+}
+
+tune::TuneOptions tuning_of(const TuneModelOptions& options, const tune::Network& network) {
+  const tune::Choices untuned = network.untuned_choices();
+  tune::TuneOptions tuning = options.tune;
+  tuning.combined = untuned.combined;
+  tuning.apart = untuned.apart;
+  tuning.may_combine = network.may_combine();
+  tuning.smallest_gain = smallest_gain_of(options.metric);
+  return tuning;
+}
+
+/// Writes what is not written yet; returns why that could not be.
+std::optional<Error> finish(tune::Notebook& notebook) {
+  try {
+    notebook.finish();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInternal) throw;
+    return error;
+  }
+  return std::nullopt;
+}
+
 /// prepare_on() a machine; on another one where it goes away meanwhile. `execution` outlives the result.
 Prepared prepare(const TuneModelOptions& options, ExecutionOptions& execution, TuneMachines& machines,
                  Progress& progress, const Invocation& invocation) {
@@ -206,56 +246,36 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   const Prepared prepared = prepare(options, execution, *machines, progress, invocation);
   tune::Network& network = *prepared.network;
   MachineMeasurer& measurer = *prepared.measurer;
-  const std::string& label = prepared.label;
   const tune::Choices untuned = network.untuned_choices();
   measurer.profile(untuned);  // says how many threads there are
+  network.set_threads(measurer.threads());
   if (options.farm.compile_hosts > 0)
     measurer.build_on(leased_compile_hosts(options.farm, options.turns, invocation), untuned);
   const tune::RunFacts facts = run_facts(network, measurer, execution, machines->name());
   tune::Notebook notebook(store.get(), facts, [&](const std::string& message) { invocation.warn(message); });
   const std::unique_ptr<tune::CostModel> model = tune::make_cost_model();
-  TunedModel tuned;
-  network.set_threads(measurer.threads());
-  std::vector<tune::Example> prior;
-  if (store) prior = network.prior(*store, facts.setting);
   if (!found) found = prior_of(options, network.target(), invocation);
-  if (found) {
-    const size_t group = prior.empty() ? network.tasks().size() : prior.back().group + 1;
-    const std::vector<tune::Example> before = tune::examples_of(found->prior, facts.setting.precision, group);
-    prior.insert(prior.end(), before.begin(), before.end());
-    tuned.report.prior = {found->file.string(), before.size()};
-  }
-  tune::TuneOptions tuning = options.tune;
+  Known known = known_of(network, facts.setting, store.get(), found ? &*found : nullptr);
+  tune::TuneOptions tuning = tuning_of(options, network);
   tuning.seconds = std::max(0.0, tuning.seconds - clock.seconds());
-  tuning.combined = untuned.combined;
-  tuning.apart = untuned.apart;
-  tuning.may_combine = network.may_combine();
-  tuning.smallest_gain = smallest_gain_of(options.metric);
-  const auto tune = [&] {
-    return tune::tune(network.tasks(), tuning,
-      {measurer, network, *model, notebook, clock,
-       [&](const tune::Progress& now) {
-         const double done = options.tune.seconds > 0 ? 1 - now.seconds_left / options.tune.seconds : 1.0;
-         progress.update(progress_text(now) + " on " + label + hosts_text(measurer),
-                         std::clamp(done, 0.0, 1.0));
-       },
-       std::move(prior)});
+  const auto show = [&](const tune::Progress& now) {
+    const double done = options.tune.seconds > 0 ? 1 - now.seconds_left / options.tune.seconds : 1.0;
+    progress.update(progress_text(now) + " on " + prepared.label + hosts_text(measurer),
+                    std::clamp(done, 0.0, 1.0));
   };
+  TunedModel tuned;
+  TuneReport& report = tuned.report;
   try {
-    tuned.report.result = tune();
+    report.result = tune::tune(network.tasks(), tuning,
+                               {measurer, network, *model, notebook, clock, show, std::move(known.examples)});
   } catch (...) {
     notebook.flush();  // what was measured before stays
     throw;
   }
-  try {
-    notebook.finish();
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kInternal) throw;
-    tuned.unwritten = error;
-  }
-  TuneReport& report = tuned.report;
+  tuned.unwritten = finish(notebook);
+  report.prior = known.prior;
   report.model = execution.file;
-  report.machine = label;
+  report.machine = prepared.label;
   report.target = network.target().name;
   report.precision = name_of(network.target().precision);
   report.cost_model = model->name();
