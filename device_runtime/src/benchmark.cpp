@@ -101,7 +101,7 @@ Status Runner::prepare() {
   watch_.settle();
   if (session_.module().gpu() == nullptr) pulses_ = PulseLog(CorePulse::create(session_.pool()));
   if (options_.flush_cache && session_.module().gpu() == nullptr) {
-    if (options_.warmup > 0) peak_bytes_ = peak_resident_memory_bytes();
+    if (session_.has_run()) peak_bytes_ = peak_resident_memory_bytes();
     // After the warm-up: by then, threads that nobody pinned are where they will run.
     Result<std::unique_ptr<CacheSweep>> sweep = CacheSweep::create(session_.pool());
     if (!sweep.ok()) return sweep.status();

@@ -70,7 +70,7 @@ struct BenchmarkResult : MachineRecord {
   std::string instructions_problem;
   SessionMemory memory;
   /// Of the process, from its start to the end of the runs, without what sweeps of the caches take where
-  /// warm-up runs came before them; 0: unknown.
+  /// the session has run before them; 0: unknown.
   uint64_t peak_resident_bytes = 0;
   int threads = 0;
 };

@@ -85,6 +85,8 @@ class Session : private RunMemory {
   /// fit; OUT_OF_MEMORY.
   Status prepare();
   Status run();
+  /// Whether there are outputs of a run.
+  bool has_run() const { return has_run_; }
   /// As run; `nanoseconds` receives the time of each step of executor().
   Status run_timed(std::span<int64_t> nanoseconds);
   /// As run; `timeline` receives when each step and each thread computed. INVALID_ARGUMENT: too many of both.

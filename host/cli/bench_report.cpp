@@ -61,20 +61,32 @@ std::string samples_text(const Measurement& m) {
                      number == 1 ? "" : fmt::format(", each the mean of {} runs", number));
 }
 
+/// How well an amount is known; wider than it is itself, an interval says nothing, and its figures would only puzzle.
+std::string precision_text(double half_width) {
+  return half_width > 1 ? "no better than ±100 %" : fmt::format("±{} %", rough_text(100 * half_width));
+}
+
 /// The headline: what the program takes, and how well that is known.
 std::string median_line(const Measurement& m) {
   const auto& interval = m.interval;
+  const bool vague = interval && interval->relative_half_width() > 1;
   if (m.processes.front().runs_per_second) {
     const double rate = 1000 / m.speed_ms();
+    if (vague)
+      return fmt::format("  {} runs/s, 95 % confidence {}\n", number_text(rate),
+                         precision_text(interval->relative_half_width()));
     if (!interval) return fmt::format("  {} runs/s\n", number_text(rate));
-    return fmt::format("  {} runs/s, 95 % confidence {} to {} (±{} %)\n", number_text(rate),
+    return fmt::format("  {} runs/s, 95 % confidence {} to {} ({})\n", number_text(rate),
                        number_text(1000 / interval->high_ms), number_text(1000 / interval->low_ms),
-                       rough_text(100 * interval->relative_half_width()));
+                       precision_text(interval->relative_half_width()));
   }
   if (!interval) return fmt::format("  median {}\n", duration_text(m.speed_ms()));
-  return fmt::format("  median {}, 95 % confidence {} to {} (±{} %)\n", duration_text(interval->median_ms),
+  if (vague)
+    return fmt::format("  median {}, 95 % confidence {}\n", duration_text(interval->median_ms),
+                       precision_text(interval->relative_half_width()));
+  return fmt::format("  median {}, 95 % confidence {} to {} ({})\n", duration_text(interval->median_ms),
                      duration_text(interval->low_ms), duration_text(interval->high_ms),
-                     rough_text(100 * interval->relative_half_width()));
+                     precision_text(interval->relative_half_width()));
 }
 
 std::string spread_table(const Measurement& m) {
@@ -84,7 +96,7 @@ std::string spread_table(const Measurement& m) {
     return ms ? duration_text(*ms) : std::string("-");
   };
   using Align = Table::Align;
-  Table table({{m.processes.front().runs_per_second ? "latency: min" : "min", Align::kRight},
+  Table table({{m.processes.front().runs_per_second ? "latency: min" : "samples: min", Align::kRight},
                {"median", Align::kRight},
                {"mean", Align::kRight},
                {"p90", Align::kRight},
@@ -106,9 +118,10 @@ std::string start_line(const Measurement& m) {
     warm_ups.push_back(process.warm_up.ms);
     runs.push_back(static_cast<double>(process.warm_up.runs));
   }
-  return fmt::format("  start    {}first inference {}, warm-up {} ({:.0f} runs)\n",
+  return fmt::format("  start    {}first inference {}, warm-up {} ({})\n",
                      loads.empty() ? "" : "load " + duration_text(median_of(loads)) + ", ",
-                     duration_text(median_of(firsts)), duration_text(median_of(warm_ups)), median_of(runs));
+                     duration_text(median_of(firsts)), duration_text(median_of(warm_ups)),
+                     count_of(static_cast<size_t>(std::lround(median_of(runs))), "run", "runs"));
 }
 
 std::string memory_lines(const Measurement& m) {
@@ -187,10 +200,8 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
   }
   if (m.interval && !m.reached_goal && !options.repeat && !options.processes) {
     warnings.push_back(
-        fmt::format("after {:.0f} s the median is known to ±{} %, not to ±{} %; --duration "
-                    "allows more time",
-                    m.elapsed_s, rough_text(100 * m.interval->relative_half_width()),
-                    rough_text(100 * options.precision_goal)));
+        fmt::format("after {:.0f} s the median is known to {}, not to {}; --duration allows more time", m.elapsed_s,
+                    precision_text(m.interval->relative_half_width()), precision_text(options.precision_goal)));
   }
   const std::optional<double> drift = drift_between_processes(speed_of(m.processes));
   if (drift && std::abs(*drift) >= options.precision_goal) {

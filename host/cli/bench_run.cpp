@@ -134,7 +134,9 @@ class Loop {
     result_.last = process.last();
     if (!result_.last.reading_cpus.empty()) result_.reading_cpus = result_.last.reading_cpus;
     for (const std::string& note : result_.last.probe_notes) {
-      if (std::ranges::find(result_.probe_notes, note) == result_.probe_notes.end())
+      // The load before a later process is this measurement's own.
+      const bool own_load = !result_.processes.empty() && note.starts_with("load: ");
+      if (!own_load && std::ranges::find(result_.probe_notes, note) == result_.probe_notes.end())
         result_.probe_notes.push_back(note);
     }
     if (result_.processes.empty()) result_.board = execution.machine->info();

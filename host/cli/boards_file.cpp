@@ -116,7 +116,7 @@ void BoardsFile::add(const std::string& name, BoardEntry entry) {
 const BoardEntry& BoardsFile::find(const std::string& name) const {
   const auto found = boards_.find(name);
   if (found == boards_.end()) {
-    user_error("there is no board '{}'{}; `gantry boards list` shows all", name,
+    user_error("there is no board '{}' (`gantry boards list` shows all){}", name,
                did_you_mean(name, names_of(boards_)));
   }
   return found->second;

@@ -123,7 +123,7 @@ int report_and_judge(const Options& options, const CompareReport& report,
       save_history,
   });
   if (report.failed.value_or(false)) {
-    fmt::print(stderr, "gantry: slower than --fail-if-slower allows\n");
+    print_err("gantry: slower than --fail-if-slower allows\n");
     return kExitSlower;
   }
   return 0;
@@ -246,7 +246,7 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
       command
           ->add_option("--label", options->label,
                        "What the result is called in --history; default: its digest")
-          ->type_name("TEXT"),
+          ->type_name("NAME"),
   };
   add_json_option(*command, options->json, "comparison");
   of_results.push_back(command->get_option("--json"));

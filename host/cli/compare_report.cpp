@@ -151,8 +151,10 @@ std::string verdict_text(const CompareReport& report) {
     return fmt::format("a difference of {}, smaller than what matters (--smallest-effect {:.3g} %)",
                        percent(c.ratio), 100 * report.smallest_effect);
   }
-  return fmt::format("not shown to differ; differences below {} % would not have been seen{}",
-                     rough_text(100 * std::max(c.high / c.ratio - 1, 1 - c.low / c.ratio)),
+  const double unseen = std::max(c.high / c.ratio - 1, 1 - c.low / c.ratio);
+  return fmt::format("not shown to differ; {} would not have been seen{}",
+                     unseen < 1 ? fmt::format("differences below {} %", rough_text(100 * unseen))
+                                : fmt::format("not even {} times the time", rough_text(1 + unseen)),
                      report.rounds ? "; a longer --duration sees smaller ones" : "");
 }
 

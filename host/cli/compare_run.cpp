@@ -22,6 +22,8 @@ constexpr double kSettleMs = 5;
 constexpr double kRoundMs = 800;
 /// Of each side. The other side is as warm, so that a trend that is left touches both; more rounds tell more.
 constexpr double kFirstWarmUpMs = 2500, kLaterWarmUpMs = 500;
+/// Of the whole time, a warm-up of one side at most.
+constexpr double kWarmUpShare = 0.125;
 constexpr double kFewestPairs = 3, kMostPairs = 8;
 /// A round whose pairs are disturbed goes on until it has as many others, or so many times as many in all.
 constexpr size_t kMostExtra = 2;
@@ -99,7 +101,9 @@ class Match {
       played.push_back(play_pair(processes));
       tell("timing");
       const JudgedRound judged = judge(played, processes[0].result(), processes[1].result());
-      more = undisturbed_pairs(judged) < pairs && played.size() < kMostExtra * pairs;
+      const bool late = !options_.rounds && elapsed_s() >= options_.duration_s;
+      const size_t most = late ? static_cast<size_t>(kFewestPairs) : kMostExtra * pairs;
+      more = undisturbed_pairs(judged) < pairs && played.size() < most;
     }
     rounds_.push_back(std::move(played));
     for (size_t i : {0, 1}) collect(i, processes[i]);
@@ -157,8 +161,9 @@ class Match {
 
   MeasuredProcess process_of(size_t side) {
     Execution& execution = sides_[side].execution;
+    const double share_ms = options_.duration_s * 1e3 * kWarmUpShare;
     return MeasuredProcess(*execution.machine, execution.loaded, options_.measure,
-                           rounds_.empty() ? kFirstWarmUpMs : kLaterWarmUpMs);
+                           std::min(rounds_.empty() ? kFirstWarmUpMs : kLaterWarmUpMs, share_ms));
   }
 
   void collect(size_t side, MeasuredProcess& process) {

@@ -61,10 +61,8 @@ uint64_t weights_bytes(const ModuleFile& module) {
   return bytes;
 }
 
-void report(const Options& options, const std::filesystem::path& path, const ModuleFile& module,
+void report(const Options& options, const std::filesystem::path& path, uint64_t size, const ModuleFile& module,
             const RecordsUse& records, double seconds, const Invocation& invocation) {
-  std::error_code code;
-  const auto size = std::filesystem::file_size(path, code);
   std::vector<std::string> names;
   for (const auto& variant : module.manifest.variants) {
     if (variant->specialized.empty() && variant->equal.empty()) names.push_back(variant->target);
@@ -126,14 +124,15 @@ int compile(const Options& options, const Invocation& invocation) {
   records.take_part(compile, options.record_threads);
   ModuleFile module = compile_graph(std::move(graph), compile);
   progress.update("writing " + path.string(), -1);
+  uint64_t size = 0;
   {
     const TimedSpan span(invocation.spans.get(), "compile", "write the module");
-    write_module(module, path);
+    size = write_module(module, path);
   }
   progress.clear();
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   records.say(invocation);
-  report(options, path, module, records, elapsed.count(), invocation);
+  report(options, path, size, module, records, elapsed.count(), invocation);
   if (!options.trace.empty())
     write_trace({{recorded_tracks(invocation, "compile")}}, options.trace,
                 expect_trace_format(options.trace, "--trace"));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -36,19 +37,22 @@ struct Invocation {
   void warn(const std::string& message) const {
     if (hear) return hear(message, true);
     if (quiet) return;
-    fmt::print(stderr, "{} {}\n", styled("gantry: warning:", Style::kWarning, stderr),
-               printable(message, stderr));
+    print_err(fmt::format("{} {}\n", styled("gantry: warning:", Style::kWarning, stderr),
+                          printable(message, stderr)));
   }
   /// For what is worth knowing but not asked for.
   void note(const std::string& message) const {
     if (hear) return hear(message, false);
     if (quiet) return;
-    fmt::print(stderr, "{} {}\n", styled("gantry:", Style::kNote, stderr), printable(message, stderr));
+    print_err(fmt::format("{} {}\n", styled("gantry:", Style::kNote, stderr), printable(message, stderr)));
   }
 };
 
-/// Writes text or JSON to stdout, control characters made visible (printable()); user error if that fails (a
-/// full disk, a closed pipe).
+/// Whoever read stdout has seen enough, as `head` has: the program ends without a word.
+class ReaderGone : public std::exception {};
+
+/// Writes text or JSON to stdout, control characters made visible (printable()). User error if that fails (a
+/// full disk), ReaderGone where the pipe is closed.
 void print_out(const std::string& text);
 
 }  // namespace gantry::cli

@@ -58,9 +58,21 @@ rpc::BenchmarkOptions MeasuredProcess::segment_options(double ms, double settle_
   options.cooldown_ms = options_.cooldown_ms;
   options.flush_cache = options_.cold;
   options.warmup = settle_ms > 0 ? count_of(settle_ms, run_ms_, 1, kMostRuns) : 0;
-  const double sample_ms = std::max(run_ms_ * options.number, options.min_repeat_ms) + options.cooldown_ms;
+  double sample_ms = std::max(run_ms_ * options.number, options.min_repeat_ms) + options.cooldown_ms;
+  if (options.flush_cache) sample_ms += sweep_ms_.value_or(ms) * options.number;
   options.repeat = count_of(ms, sample_ms, kFewestRuns, kMostSamples);
   return options;
+}
+
+/// What lies between the beginnings of a segment's samples, but for its runs and pauses.
+void MeasuredProcess::learn_sweep(const rpc::BenchmarkOptions& options) {
+  const size_t count = last_.started_ms.size();
+  if (!options.flush_cache || count < 2) return;
+  double runs_ms = 0;
+  for (size_t i = 0; i + 1 < count; ++i) runs_ms += last_.samples_ms[i] * last_.number;
+  const double between = last_.started_ms.back() - last_.started_ms.front() - runs_ms;
+  const double a_sample = between / static_cast<double>(count - 1) - options.cooldown_ms;
+  sweep_ms_ = std::max(0.0, a_sample / last_.number);
 }
 
 void MeasuredProcess::warm_up_window() {
@@ -83,6 +95,7 @@ void MeasuredProcess::warm_up_window() {
     ++windows_;
   }
   run_ms_ = last_.statistics.median_ms;
+  result_.peak_resident_bytes = std::max(result_.peak_resident_bytes, last_.peak_resident_bytes);
   result_.warm_up.ms = now_ms() - warm_up_began_ms_;
   if (options_.warmup) return;
   result_.warm_up.steady = steadiness_.steady() || (out_of_time() && !steadiness_.trending());
@@ -108,9 +121,12 @@ void MeasuredProcess::take_segment(const rpc::BenchmarkOptions& options) {
   const double offset = began - *sampling_began_ms_;
   add_work(result_.beside, last_.others);
   run_ms_ = last_.statistics.median_ms;
+  learn_sweep(options);
   result_.number = last_.number;
   result_.reached_deadline = result_.reached_deadline || last_.reached_deadline;
-  result_.peak_resident_bytes = std::max(result_.peak_resident_bytes, last_.peak_resident_bytes);
+  // From the first sweep on, the peak is that of the memory which sweeps.
+  if (!options.flush_cache || result_.peak_resident_bytes == 0)
+    result_.peak_resident_bytes = std::max(result_.peak_resident_bytes, last_.peak_resident_bytes);
   std::vector<double>& samples = result_.samples_ms;
   samples.insert(samples.end(), last_.samples_ms.begin(), last_.samples_ms.end());
   for (double started : last_.started_ms) result_.started_ms.push_back(offset + started);

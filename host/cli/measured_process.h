@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "host/cli/machine.h"
 #include "host/cli/measurement.h"
@@ -48,6 +49,7 @@ class MeasuredProcess {
  private:
   rpc::BenchmarkOptions segment_options(double ms, double settle_ms) const;
   void take_segment(const rpc::BenchmarkOptions& options);
+  void learn_sweep(const rpc::BenchmarkOptions& options);
   double now_ms() const;
   bool out_of_time() const;
 
@@ -59,6 +61,8 @@ class MeasuredProcess {
   rpc::BenchmarkResult last_;
   SteadinessDetector steadiness_;
   double run_ms_ = 0;  ///< of the last segment's median run
+  /// What emptying the caches before a run takes; none before a segment has shown it.
+  std::optional<double> sweep_ms_;
   double warm_up_began_ms_ = 0;
   std::optional<double> sampling_began_ms_;
   bool warmed_by_number_ = false;

@@ -1,4 +1,6 @@
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -26,9 +28,13 @@ constexpr const char* kExamples = R"(Examples:
 /// What the shells' completion calls; its words are not this command line's own.
 constexpr std::string_view kComplete = "__complete";
 
+/// The exit code that shells show of a program that SIGPIPE ends.
+constexpr int kReaderGone = 128 + SIGPIPE;
+
 void print_error(const std::string& message) {
   std::fflush(stdout);  // results come first
-  fmt::print(stderr, "{} {}\n", styled("gantry: error:", Style::kError, stderr), printable(message, stderr));
+  print_err(
+      fmt::format("{} {}\n", styled("gantry: error:", Style::kError, stderr), printable(message, stderr)));
 }
 
 int report_bug(const std::string& message) {
@@ -77,11 +83,19 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("unknown command '{}'{}{}", unknown[0], did_you_mean(unknown[0], commands), help);
 }
 
+/// Why stdout took no more, from errno.
+[[noreturn]] void fail_output() {
+  if (errno == EPIPE) throw ReaderGone();
+  user_error("writing to standard output failed: {}", std::strerror(errno));
+}
+
 int run_action(const Invocation& invocation) {
   try {
     const int code = invocation.action();
-    if (std::fflush(stdout) != 0) user_error("writing to standard output failed: {}", std::strerror(errno));
+    if (std::fflush(stdout) != 0) fail_output();
     return code;
+  } catch (const ReaderGone&) {
+    return kReaderGone;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) return report_bug(error.what());
     print_error(error.what());
@@ -128,9 +142,15 @@ Colour colour_of(const std::string& name) {
   return name == "always" ? Colour::kAlways : name == "never" ? Colour::kNever : Colour::kAuto;
 }
 
-/// Reads the command line. The exit code where that is all there is to do.
-std::optional<int> parse(CLI::App& app, const CLI::Option& colour, const Invocation& invocation, int argc,
+/// Reads the command line, and so what is to be done. The exit code where it is not understood.
+std::optional<int> parse(CLI::App& app, const CLI::Option& colour, Invocation& invocation, int argc,
                          char** argv) {
+  const auto answer = [&](std::string text) {
+    invocation.action = [text = std::move(text)] {
+      print_out(text);
+      return 0;
+    };
+  };
   // What --color says also holds for what is said of a command line that stops before it takes effect.
   const auto choose = [&] {
     choose_colour(colour_of(colour.count() > 0 ? colour.results().back() : "auto"));
@@ -143,12 +163,10 @@ std::optional<int> parse(CLI::App& app, const CLI::Option& colour, const Invocat
     }
   } catch (const CLI::CallForHelp&) {
     choose();
-    print_out(app.help());
-    return 0;
+    answer(app.help());
   } catch (const CLI::CallForVersion&) {
     choose();
-    print_out(version_text());
-    return 0;
+    answer(version_text());
   } catch (const CLI::ParseError& error) {
     choose();
     print_error(explain(app, error));
@@ -164,9 +182,7 @@ std::optional<int> parse(CLI::App& app, const CLI::Option& colour, const Invocat
 
 void print_out(const std::string& text) {
   const std::string shown = printable(text, stdout);
-  if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size()) {
-    user_error("writing to standard output failed: {}", std::strerror(errno));
-  }
+  if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size()) fail_output();
 }
 
 int run_program(int argc, char** argv) {
@@ -199,7 +215,7 @@ int run_program(int argc, char** argv) {
   if (const auto code = parse(app, *colour, invocation, argc, argv)) return *code;
   if (!invocation.action) {
     formatter->print_to(stderr);
-    fmt::print(stderr, "{}", app.help());
+    print_err(app.help());
     return static_cast<int>(ErrorKind::kUser);
   }
   return run_action(invocation);

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "host/cli/style.h"
 #include "host/cli/terminal.h"
 
 namespace gantry::cli {
@@ -45,7 +45,7 @@ void Progress::update(const std::string& what, double done) {
     const std::string stage = what.substr(0, what.find(':'));
     if (stage == last_line_) return;
     last_line_ = stage;
-    fmt::print(stderr, "gantry: {}\n", visible_line(what));
+    print_err(fmt::format("gantry: {}\n", visible_line(what)));
     return;
   }
   const auto now = Clock::now();
@@ -53,16 +53,12 @@ void Progress::update(const std::string& what, double done) {
   shown_ = now;
   const std::string line = done < 0 ? what + " …" : bar(done) + "  " + what;
   const size_t width = error_terminal_width();
-  fmt::print(stderr, "\r\x1b[K{}", shorten(visible_line(line), width > 1 ? width - 1 : kLineWidth));
-  std::fflush(stderr);
+  print_err(fmt::format("\r\x1b[K{}", shorten(visible_line(line), width > 1 ? width - 1 : kLineWidth)));
   visible_ = true;
 }
 
 void Progress::clear() {
-  if (visible_) {
-    fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
-  }
+  if (visible_) print_err("\r\x1b[K");
   visible_ = false;
 }
 

@@ -198,8 +198,11 @@ Comparability comparability(const ReportSummary& base, const ReportSummary& othe
   double variance = kApartSpread * kApartSpread;
   const auto widen = [&](double spread) { variance += spread * spread; };
   const auto differ = [&](const char* what, const std::string& a, const std::string& b) {
-    const auto shown = [](const std::string& text) { return text.empty() ? "not said" : text; };
-    if (a != b) result.warnings.push_back(fmt::format("another {}: {} and {}", what, shown(a), shown(b)));
+    if (a != b && (a.empty() || b.empty()))
+      result.warnings.push_back(
+          fmt::format("perhaps another {}: {} does not say its own", what, (a.empty() ? base : other).name));
+    else if (a != b)
+      result.warnings.push_back(fmt::format("another {}: {} and {}", what, a, b));
     return a != b;
   };
   result.warnings.push_back(

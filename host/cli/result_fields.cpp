@@ -20,9 +20,12 @@ nlohmann::json read_result_document(const std::filesystem::path& path) {
   if (json.is_discarded() || !json.is_object()) {
     user_error("{}: not a bench result; write one with `gantry bench MODEL --json FILE`", path.string());
   }
-  if (field<std::string>(json, "schema", path) != kSchema) {
-    user_error("{}: schema '{}' where '{}' is wanted", path.string(), json["schema"].dump(), kSchema);
-  }
+  const auto schema = field<std::string>(json, "schema", path);
+  if (schema == "gantry-comparison")
+    user_error("{}: is a comparison; give the results of bench or profile that were compared", path.string());
+  if (schema != kSchema)
+    user_error("{}: is a document of kind '{}', not a result of `gantry bench --json` ('{}')", path.string(), schema,
+               kSchema);
   const auto version = field<int>(json, "schema_version", path);
   if (version < 1 || version > kNewestVersion) {
     user_error("{}: schema version {}; this gantry reads 1 to {}", path.string(), version, kNewestVersion);

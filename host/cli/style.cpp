@@ -80,4 +80,10 @@ std::string printable(std::string_view text, std::FILE* stream) {
   return out + rpc::visible_text(text, rpc::Lines::kMany);
 }
 
+void print_err(std::string_view text) {
+  // fmt::print would throw, and an exception on the way to report another ends the program.
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
 }  // namespace gantry::cli

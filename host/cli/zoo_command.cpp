@@ -61,13 +61,12 @@ int list_networks(bool json) {
 int write_network(const Options& options, const Invocation& invocation) {
   const std::string path = options.output.empty() ? options.name + ".onnx" : options.output;
   invocation.outputs->writes(path, FileKind::kZooModel, options.output.empty() ? "" : "-o", options.force);
+  uint64_t size = 0;
   {
     Progress progress(invocation.verbosity());
     progress.update("drawing the weights of " + options.name, -1);
-    write_zoo_model(options.name, options.zoo, path);
+    size = write_zoo_model(options.name, options.zoo, path);
   }
-  std::error_code code;
-  const auto size = std::filesystem::file_size(path, code);
   if (options.json) {
     print_out(nlohmann::ordered_json{{"network", options.name}, {"file", path}, {"bytes", size}}.dump(2) +
               "\n");

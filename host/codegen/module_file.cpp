@@ -157,10 +157,11 @@ void write_all(ModuleFile& module, Sink&& sink) {
 
 }  // namespace
 
-void write_module(ModuleFile& module, const std::filesystem::path& path) {
+uint64_t write_module(ModuleFile& module, const std::filesystem::path& path) {
   OutputFile file(path);
   write_all(module, [&](std::span<const std::byte> bytes) { file.write(bytes.data(), bytes.size()); });
   file.commit(/*durable=*/false);  // its digests tell
+  return file.written();
 }
 
 std::vector<std::byte> serialize_module(ModuleFile& module) {

@@ -28,8 +28,8 @@ struct ModuleFile {
 };
 
 /// Fills in the manifest's segment table and writes the file beside its final name first, so that no failure
-/// (full disk, interrupt) leaves a partial file. User error names the path.
-void write_module(ModuleFile& module, const std::filesystem::path& path);
+/// (full disk, interrupt) leaves a partial file. Returns its bytes. User error names the path.
+uint64_t write_module(ModuleFile& module, const std::filesystem::path& path);
 /// As write_module, in memory.
 std::vector<std::byte> serialize_module(ModuleFile& module);
 

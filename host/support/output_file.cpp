@@ -183,6 +183,7 @@ void OutputFile::open_directly() {
 
 void OutputFile::write(const void* bytes, size_t size) {
   if (size != 0 && std::fwrite(bytes, 1, size, file_) != size) fail(errno);
+  written_ += size;
 }
 
 void OutputFile::commit(bool durable) {

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -52,6 +53,8 @@ class OutputFile {
 
   void write(const void* bytes, size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Bytes so far, whatever they are written to.
+  uint64_t written() const { return written_; }
 
   /// Gives the file its name, `durable` after waiting until it is on the disk: what can be made again need
   /// not be, where readers notice if a power failure has cut it.
@@ -66,6 +69,7 @@ class OutputFile {
   OutputTarget target_;
   std::optional<TemporaryFile> temporary_;
   std::FILE* file_ = nullptr;
+  uint64_t written_ = 0;
 };
 
 /// Writes `text` as a whole file.

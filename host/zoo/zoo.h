@@ -33,7 +33,7 @@ const std::vector<ZooNetwork>& zoo_networks();
 /// User errors: an unknown name, a size that the network cannot take.
 std::string build_zoo_model(std::string_view name, const ZooOptions& options = {});
 
-/// As build_zoo_model, to a file; nothing is left if that fails.
-void write_zoo_model(std::string_view name, const ZooOptions& options, const std::filesystem::path& path);
+/// As build_zoo_model, to a file; its bytes. Nothing is left if that fails.
+uint64_t write_zoo_model(std::string_view name, const ZooOptions& options, const std::filesystem::path& path);
 
 }  // namespace gantry

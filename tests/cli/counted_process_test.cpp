@@ -4,41 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "host/support/error.h"
+#include "tests/cli/made_up_machine.h"
 
 namespace gantry::cli {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-
-/// Answers benchmarks with what it was given.
-class MadeUpMachine : public Machine {
- public:
-  std::string label() const override { return "pi (pi:7453)"; }
-  const rpc::BoardInfo& info() override { return info_; }
-  const rpc::BoardInfo& info_with_gpus() override { return info_; }
-  const rpc::LoadedModule& load(const runtime::SharedBytes&, const rpc::LoadOptions&,
-                                const rpc::UploadProgress&) override {
-    throw std::logic_error("nothing is loaded");
-  }
-  void set_input(int, const HostTensor&) override { throw std::logic_error("it has no inputs"); }
-  rpc::RunTime run() override { throw std::logic_error("it is not run"); }
-  HostTensor output(int) override { throw std::logic_error("it has no outputs"); }
-  rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options,
-                                 const rpc::BenchmarkProgress&) override {
-    asked = options;
-    return answer;
-  }
-
-  rpc::BenchmarkOptions asked;
-  rpc::BenchmarkResult answer;
-
- private:
-  rpc::BoardInfo info_;
-};
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::MadeUpMachine;
 
 std::string complaint_of(MadeUpMachine& machine) {
   try {

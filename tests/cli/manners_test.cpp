@@ -104,6 +104,13 @@ TEST_F(Manners, HelpOfACommandIsItsHelpOption) {
   expect_refused("help boards lits", "did you mean 'list'");
 }
 
+TEST_F(Manners, StreamsThatTakeNothingAreNoCrash) {
+  for (const char* command : {"targets", "help bench", "bench --help", "--version", "zoo nothing", ""}) {
+    const int status = std::system((shell_line(command, "") + " >/dev/full 2>&1 </dev/null").c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 1) << command;
+  }
+}
+
 TEST_F(Manners, HelpAndTablesFitTheTerminal) {
   for (unsigned short columns : {50, 80, 120}) {
     for (const char* command : {"--help", "help bench", "help ir", "help compile", "targets", "zoo --list"}) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -230,7 +231,17 @@ TEST_F(OutputFiles, PipesAndDevicesAreWrittenToAndStay) {
   reader.join();
   EXPECT_TRUE(fs::is_fifo(path("pipe")));
   EXPECT_EQ(received, contents(path("m.gmod")));
-  expect_done({"compile", "m.onnx", "-o", "/dev/null"});
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"compile", "m.onnx", "-o", "/dev/null"}, {"compile", "m.onnx", "-o", "real.gmod"}}) {
+    Arguments with_json = arguments;
+    with_json.push_back("--json");
+    const Outcome outcome = gantry(with_json);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["bytes"], received.size());
+  }
+  const Outcome model = gantry({"zoo", "lstm", "--size", "2", "-o", "/dev/null", "--json"});
+  ASSERT_EQ(model.code, 0) << model.err;
+  EXPECT_EQ(nlohmann::json::parse(model.out)["bytes"], fs::file_size(path("m.onnx")));
   const Outcome shown = gantry(
       {"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--warmup", "1", "--json", "/dev/stdout"});
   EXPECT_EQ(shown.code, 0) << shown.err;
@@ -253,13 +264,16 @@ TEST_F(OutputFiles, AFullDeviceIsAnErrorAfterTheTable) {
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
-TEST_F(OutputFiles, AReaderThatIsGoneIsAnErrorNotADeathBySignal) {
+TEST_F(OutputFiles, AReaderThatIsGoneEndsTheProgramNotBySignal) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   ::close(ends[0]);
-  const Outcome outcome = folders_.run({"targets"}, ends[1]);
-  EXPECT_EQ(outcome.code, 1) << "signal " << outcome.signal;
-  EXPECT_THAT(outcome.err, HasSubstr("standard output"));
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"targets"}, {"help", "bench"}, {"bench", "--help"}}) {
+    const Outcome outcome = folders_.run(arguments, ends[1]);
+    EXPECT_EQ(outcome.code, 128 + SIGPIPE) << "signal " << outcome.signal;
+    EXPECT_EQ(outcome.err, "");
+  }
   ::close(ends[1]);
 
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);

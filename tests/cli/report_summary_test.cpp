@@ -10,6 +10,7 @@
 namespace gantry::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
@@ -100,6 +101,24 @@ TEST(ReportSummary, EachCircumstanceThatDiffersIsWarnedAbout) {
     BenchReport other = two_processes();
     c.change(other);
     EXPECT_THAT(comparability(base, read_back(other, "b.json")).warnings, Contains(HasSubstr(c.word)));
+  }
+}
+
+TEST(ReportSummary, WhatOneResultDoesNotSayMayDiffer) {
+  BenchReport module = two_processes();
+  module.opt_level = -1;
+  const auto warnings = comparability(read_back(two_processes()), read_back(module, "b.json")).warnings;
+  EXPECT_THAT(warnings, Contains(AllOf(HasSubstr("perhaps another --opt level: "),
+                                       HasSubstr("b.json does not say its own"))));
+}
+
+TEST(ReportSummary, AComparisonIsNoResultAndIsCalledWhatItIs) {
+  const auto path = written("c.json", R"({"schema": "gantry-comparison", "schema_version": 2})");
+  try {
+    read_report(path);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("c.json: is a comparison"));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "device_runtime/src/benchmark.h"
 #include "tests/device_runtime/module_builder.h"
+#include "tests/device_runtime/ready_session.h"
 
 namespace gantry::runtime {
 namespace {
@@ -160,6 +161,17 @@ TEST(Benchmark, SweepsEveryThreadsCachesBeforeEachTimedRun) {
   if (result.status().code() == GANTRY_OUT_OF_MEMORY) GTEST_SKIP() << result.status().message();
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(sweeps, 2 * 3 + 3u + kTracedRuns) << "runs of samples, of the profile, and traced ones";
+}
+
+TEST(Benchmark, PeakMemoryIsThatBeforeSweepsWhereTheSessionHasRun) {
+  auto session = testing::ready_session();
+  ASSERT_TRUE(session->run().ok());
+  const uint64_t before = peak_resident_memory_bytes();
+  auto result = run_benchmark(*session, {.warmup = 0, .repeat = 3, .flush_cache = true});
+  if (result.status().code() == GANTRY_OUT_OF_MEMORY) GTEST_SKIP() << result.status().message();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  constexpr uint64_t kBesides = 8 << 20;  // half of the least that a sweep takes
+  EXPECT_LT(result->peak_resident_bytes, before + kBesides);
 }
 
 }  // namespace

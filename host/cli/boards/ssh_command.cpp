@@ -97,6 +97,8 @@ std::string ssh_complaint(const std::string& words) {
     std::string line = words.substr(start, end - start);
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) line.pop_back();
     // Frames, and what goes on with another line.
+    // Who shows it names the program already.
+    if (line.starts_with("ssh: ")) line.erase(0, 5);
     const bool decoration = line.empty() || line.front() == '@' || line.front() == ' ';
     if (!decoration && !line.starts_with("Warning: Permanently added")) lines.push_back(visible_line(line));
     start = end + 1;
