@@ -61,7 +61,8 @@ std::string samples_text(const Measurement& m) {
                      number == 1 ? "" : fmt::format(", each the mean of {} runs", number));
 }
 
-/// How well an amount is known; wider than it is itself, an interval says nothing, and its figures would only puzzle.
+/// How well an amount is known; wider than it is itself, an interval says nothing, and its figures would only
+/// puzzle.
 std::string precision_text(double half_width) {
   return half_width > 1 ? "no better than ±100 %" : fmt::format("±{} %", rough_text(100 * half_width));
 }
@@ -199,9 +200,9 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
     warnings.push_back("one process only: others may differ by 1 to 2 %, which its interval does not show");
   }
   if (m.interval && !m.reached_goal && !options.repeat && !options.processes) {
-    warnings.push_back(
-        fmt::format("after {:.0f} s the median is known to {}, not to {}; --duration allows more time", m.elapsed_s,
-                    precision_text(m.interval->relative_half_width()), precision_text(options.precision_goal)));
+    warnings.push_back(fmt::format(
+        "after {:.0f} s the median is known to {}, not to {}; --duration allows more time", m.elapsed_s,
+        precision_text(m.interval->relative_half_width()), precision_text(options.precision_goal)));
   }
   const std::optional<double> drift = drift_between_processes(speed_of(m.processes));
   if (drift && std::abs(*drift) >= options.precision_goal) {

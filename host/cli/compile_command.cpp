@@ -61,8 +61,9 @@ uint64_t weights_bytes(const ModuleFile& module) {
   return bytes;
 }
 
-void report(const Options& options, const std::filesystem::path& path, uint64_t size, const ModuleFile& module,
-            const RecordsUse& records, double seconds, const Invocation& invocation) {
+void report(const Options& options, const std::filesystem::path& path, uint64_t size,
+            const ModuleFile& module, const RecordsUse& records, double seconds,
+            const Invocation& invocation) {
   std::vector<std::string> names;
   for (const auto& variant : module.manifest.variants) {
     if (variant->specialized.empty() && variant->equal.empty()) names.push_back(variant->target);

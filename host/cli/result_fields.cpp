@@ -24,8 +24,8 @@ nlohmann::json read_result_document(const std::filesystem::path& path) {
   if (schema == "gantry-comparison")
     user_error("{}: is a comparison; give the results of bench or profile that were compared", path.string());
   if (schema != kSchema)
-    user_error("{}: is a document of kind '{}', not a result of `gantry bench --json` ('{}')", path.string(), schema,
-               kSchema);
+    user_error("{}: is a document of kind '{}', not a result of `gantry bench --json` ('{}')", path.string(),
+               schema, kSchema);
   const auto version = field<int>(json, "schema_version", path);
   if (version < 1 || version > kNewestVersion) {
     user_error("{}: schema version {}; this gantry reads 1 to {}", path.string(), version, kNewestVersion);

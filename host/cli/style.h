@@ -25,7 +25,8 @@ std::string styled(std::string_view text, Style style, std::FILE* stream);
 /// ends, tabs and what styled() made stay.
 std::string printable(std::string_view text, std::FILE* stream);
 
-/// Writes to stderr. Where nobody reads it (a closed pipe, a full disk) the text is lost, and nothing fails for it.
+/// Writes to stderr. Where nobody reads it (a closed pipe, a full disk) the text is lost, and nothing fails
+/// for it.
 void print_err(std::string_view text);
 
 }  // namespace gantry::cli

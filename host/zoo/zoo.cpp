@@ -98,7 +98,8 @@ std::string build_zoo_model(std::string_view name, const ZooOptions& options) {
   return model.serialize();
 }
 
-uint64_t write_zoo_model(std::string_view name, const ZooOptions& options, const std::filesystem::path& path) {
+uint64_t write_zoo_model(std::string_view name, const ZooOptions& options,
+                         const std::filesystem::path& path) {
   OutputFile file(path);  // first, so that an unwritable path costs no time
   file.write(build_zoo_model(name, options));
   file.commit();

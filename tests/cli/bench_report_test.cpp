@@ -39,7 +39,8 @@ TEST(BenchReport, AnIntervalWiderThanTheMedianIsNotShownAsFigures) {
   // Student's t of two processes whose logarithms are 1.4 apart: a factor of exp(12.7 * 1.4 / 2) each way.
   BenchReport report = testing::sample_report({{1, 1, 1, 1, 1}, {4, 4, 4, 4, 4}});
   report.options.precision_goal = 0.01;
-  EXPECT_THAT(report_text(report, {}), HasSubstr("  median 2.000 ms, 95 % confidence no better than ±100 %\n"));
+  EXPECT_THAT(report_text(report, {}),
+              HasSubstr("  median 2.000 ms, 95 % confidence no better than ±100 %\n"));
   EXPECT_THAT(measurement_warnings(report.measurement, report.options),
               Contains(HasSubstr("is known to no better than ±100 %, not to ±1 %")));
   EXPECT_FALSE(document(report)["interval_ms"].is_null()) << "who reads the document judges for himself";

@@ -18,9 +18,11 @@ class SweepingMachine : public testing::MadeUpMachine {
     time.run = std::chrono::milliseconds(1);
     return time;
   }
-  rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options, const rpc::BenchmarkProgress&) override {
+  rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options,
+                                 const rpc::BenchmarkProgress&) override {
     asked = options;
-    const double sample_ms = options.number * (kRunMs + (options.flush_cache ? kSweepMs : 0)) + options.cooldown_ms;
+    const double sample_ms =
+        options.number * (kRunMs + (options.flush_cache ? kSweepMs : 0)) + options.cooldown_ms;
     rpc::BenchmarkResult result;
     for (uint32_t i = 0; i < options.repeat; ++i) {
       result.samples_ms.push_back(kRunMs);
@@ -47,7 +49,8 @@ TEST(MeasuredProcess, ColdSamplesTakeTheTimeThatTheyWereGivenSweepsIncluded) {
     process.begin();
     process.warm_up_window();
     process.sample(250);
-    EXPECT_EQ(machine.asked.repeat, MeasuredProcess::kFewestRuns) << "how long a sweep takes is not known yet";
+    EXPECT_EQ(machine.asked.repeat, MeasuredProcess::kFewestRuns)
+        << "how long a sweep takes is not known yet";
     process.sample(250);
     // 250 ms over 21 ms, and over 25 ms.
     EXPECT_EQ(machine.asked.repeat, cooldown_ms == 0 ? 12u : 10u);

@@ -231,8 +231,8 @@ TEST_F(OutputFiles, PipesAndDevicesAreWrittenToAndStay) {
   reader.join();
   EXPECT_TRUE(fs::is_fifo(path("pipe")));
   EXPECT_EQ(received, contents(path("m.gmod")));
-  for (const Arguments& arguments :
-       std::vector<Arguments>{{"compile", "m.onnx", "-o", "/dev/null"}, {"compile", "m.onnx", "-o", "real.gmod"}}) {
+  for (const Arguments& arguments : std::vector<Arguments>{{"compile", "m.onnx", "-o", "/dev/null"},
+                                                           {"compile", "m.onnx", "-o", "real.gmod"}}) {
     Arguments with_json = arguments;
     with_json.push_back("--json");
     const Outcome outcome = gantry(with_json);
