@@ -11,6 +11,7 @@
 #include "host/cli/compare_report.h"
 #include "host/cli/history.h"
 #include "host/cli/json_output.h"
+#include "host/cli/parse_message.h"
 #include "host/cli/quantities.h"
 #include "host/cli/text.h"
 #include "host/cli/turns/farm_options.h"
@@ -63,7 +64,7 @@ ExecutionOptions side_options(const Options& options, const std::string& file, c
     app.parse(own, false);
   } catch (const CLI::ParseError& error) {
     user_error("{} \"{}\": {}; see `gantry compare --help` for the options that a model is run with", option,
-               own, error.what());
+               own, parse_message(app, error));
   }
   return side;
 }

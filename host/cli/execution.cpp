@@ -205,6 +205,7 @@ std::vector<GivenInput> given_inputs(const Execution& execution, const Execution
   auto contents = runtime::ModuleContents::from_bytes(execution.module.bytes, false);
   if (!contents.ok()) user_error("{}: {}", options.file, contents.status().message());
   const MadeUpSizes asked = made_up_sizes(execution, options, shapes, sizes);
+  check_size_names(contents->manifest(), asked.sizes);  // also where no input is made up
   InputChoice choice;
   choice.files = options.inputs;
   choice.shapes = asked.shapes;
@@ -232,9 +233,9 @@ void note_chosen_sizes(const Execution& execution, const Invocation& invocation)
     const GivenInput& input = execution.inputs[i];
     if (input.chosen.empty()) continue;
     const rpc::TensorDescription& wanted = execution.loaded.inputs[i];
-    invocation.note(fmt::format("input '{}' is {}: chosen {}; --shape {}={} takes others", wanted.name,
-                                shape_text(input.tensor.shape), chosen_text(input.chosen), wanted.name,
-                                shape_text(wanted.shape)));
+    const std::string shape = shape_text(input.tensor.shape);
+    invocation.note(fmt::format("input '{}' is {}: chosen {}; for others change them in --shape {}={}", wanted.name,
+                                shape, chosen_text(input.chosen), wanted.name, shape));
   }
 }
 

@@ -241,19 +241,20 @@ std::optional<uint32_t> symbol_at(const Manifest& manifest, const TensorInfo& in
   return runtime::symbol_dim(*manifest.dim_exprs()->Get(input.shape()->Get(axis)));
 }
 
+std::vector<std::string> symbol_names(const Manifest& manifest) {
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < symbol_count(manifest); ++i) names.push_back(manifest.symbols()->Get(i)->str());
+  return names;
+}
+
 std::vector<std::optional<int64_t>> known_sizes(const Manifest& manifest,
                                                 const std::map<std::string, int64_t>& sizes,
                                                 const std::vector<std::vector<int64_t>>& shapes) {
-  std::vector<std::optional<int64_t>> known(symbol_count(manifest));
-  std::vector<std::string> names;
-  for (uint32_t i = 0; i < known.size(); ++i) names.push_back(manifest.symbols()->Get(i)->str());
+  const std::vector<std::string> names = symbol_names(manifest);
+  std::vector<std::optional<int64_t>> known(names.size());
   for (const auto& [name, size] : sizes) {
     const auto found = std::ranges::find(names, name);
-    if (found == names.end()) {
-      user_error("--dim {}={}: the module has no dimension '{}'; {}", name, size, name,
-                 names.empty() ? "all are fixed" : fmt::format("it has {}", fmt::join(names, ", ")));
-    }
-    known[static_cast<size_t>(found - names.begin())] = size;
+    if (found != names.end()) known[static_cast<size_t>(found - names.begin())] = size;
   }
   for (uint32_t i = 0; i < shapes.size(); ++i) {
     for (uint32_t axis = 0; axis < shapes[i].size(); ++axis) {
@@ -282,8 +283,18 @@ std::vector<SizeMeaning> meanings_of(const Manifest& manifest) {
 
 }  // namespace
 
+void check_size_names(const Manifest& manifest, const std::map<std::string, int64_t>& sizes) {
+  const std::vector<std::string> names = symbol_names(manifest);
+  for (const auto& [name, size] : sizes) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    user_error("{}={}: the module has no dimension '{}' that is open; {}", name, size, name,
+               names.empty() ? "all are fixed" : fmt::format("it has {}", fmt::join(names, ", ")));
+  }
+}
+
 std::vector<ChosenShape> choose_sizes(const Manifest& manifest, const std::map<std::string, int64_t>& sizes,
                                       const std::vector<std::vector<int64_t>>& shapes) {
+  check_size_names(manifest, sizes);
   const auto known = known_sizes(manifest, sizes, shapes);
   const std::vector<SizeMeaning> meanings = meanings_of(manifest);
   Search search(manifest, known, meanings);

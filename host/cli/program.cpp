@@ -7,6 +7,7 @@
 
 #include "host/cli/commands.h"
 #include "host/cli/help.h"
+#include "host/cli/parse_message.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 #include "rpc/error.h"
@@ -77,7 +78,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     const std::string name = argument.substr(0, argument.find('='));
     return fmt::format("unknown option '{}'{}{}", name, did_you_mean(name, option_names(command)), help);
   }
-  if (unknown.empty()) return error.what() + help;
+  if (unknown.empty()) return parse_message(error) + help;
   const std::vector<std::string> commands = subcommand_names(command);
   if (commands.empty()) return fmt::format("unexpected argument '{}'{}", unknown[0], help);
   return fmt::format("unknown command '{}'{}{}", unknown[0], did_you_mean(unknown[0], commands), help);

@@ -155,7 +155,8 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
       ->type_name("SIZE")
       ->default_str("4GiB");
   command.add_option("--max-sessions", a.max_sessions, "Clients at once")
-      ->check(CLI::Range(1, 1024))
+      ->check(CLI::Range(1, 1024).description(""))
+      ->type_name("N")
       ->capture_default_str();
   command
       .add_option(
@@ -164,7 +165,7 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
           "machine's")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
-  const auto seconds = CLI::Range(0.001, 1e6);
+  const auto seconds = CLI::Range(0.001, 1e6).description("");
   command.add_option("--deadline", a.deadline_s, "Longest time of one request")
       ->check(seconds)
       ->type_name("SECONDS")
@@ -265,6 +266,17 @@ int run_info(bool json) {
   return 0;
 }
 
+std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  for (const std::string& argument : unknown) {
+    if (argument.starts_with('-') && argument != "-") return "unknown option '" + argument.substr(0, argument.find('=')) + "'";
+  }
+  const bool no_command = app.get_subcommands().empty();
+  if (no_command && unknown.empty()) return "give a command: serve or info";
+  if (no_command) return "unknown command '" + unknown[0] + "'; there are serve and info";
+  return unknown.empty() ? error.what() : "unexpected argument '" + unknown[0] + "'";
+}
+
 int run(int argc, char** argv) {
   CLI::App app("gantry-device runs on a board what gantry compiled on a workstation, and measures it.",
                "gantry-device");
@@ -284,9 +296,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    const bool no_command = app.get_subcommands().empty();
-    std::fprintf(stderr, "gantry-device: %s\nSee 'gantry-device --help'.\n",
-                 no_command ? "give a command: serve or info" : error.what());
+    std::fprintf(stderr, "gantry-device: %s\nSee 'gantry-device --help'.\n", complaint(app, error).c_str());
     return 1;
   }
   if (local_command->parsed()) return serve_connection(kLocalSocket);

@@ -169,6 +169,9 @@ TEST_F(Manners, OptionsThatMeanNothingAreRefused) {
   expect_refused("bench m.gmod --opt 1 --no-cache", "leave out --opt and --no-cache");
   expect_refused("run m.gmod --random --precision fp32", "leave out --precision");
   expect_refused("run m.gmod --random --shape input=1x5x64", "leave --shape out");
+  expect_refused("run m.gmod --random --shape length=5", "length=5: the module has no dimension 'length'");
+  expect_refused("bench m.gmod --dim length=5", "all are fixed");
+  expect_refused("inspect m.gmod --shape input=1x5x64", "leave out --shape");
   expect_refused("run m.onnx --random --gpu-arch sm_80", "--device cuda-emulated");
   expect_refused("run m.onnx --random --key some.key", "--on");
   expect_refused("run m.onnx --random --tolerance 1", "--expect");
@@ -181,6 +184,15 @@ TEST_F(Manners, OptionsThatMeanNothingAreRefused) {
   expect_refused("boards add pi 127.0.0.1:1 --json", "--json");
   expect_refused("targets --quiet --verbose", "contradict");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "n.onnx"));
+}
+
+TEST_F(Manners, ValuesThatDoNotDoAreNamedInPlainWords) {
+  expect_refused("bench m.onnx --opt", "--opt needs a value: 0..3");
+  expect_refused("bench m.onnx --seed x", "--seed: 'x' is not a number that it takes");
+  expect_refused("completion tcsh", "'tcsh' is none of bash, zsh, fish");
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  expect_refused("compare m.onnx --second '--precison fp32'", "'--precison' is no such option");
+  expect_refused("compare m.onnx --second '--opt'", "--second \"--opt\": --opt needs a value: 0..3");
 }
 
 TEST_F(Manners, SeedIsRefusedWhereNothingIsMadeUp) {

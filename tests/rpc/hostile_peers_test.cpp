@@ -131,6 +131,20 @@ TEST(Security, ListeningBeyondLoopbackWithoutAKeyIsRefused) {
   EXPECT_THAT(text, HasSubstr("--key"));
 }
 
+TEST(CommandLine, WhatTheServerDoesNotKnowIsNamed) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{}, "give a command: serve or info"},
+      {{"sevre"}, "unknown command 'sevre'; there are serve and info"},
+      {{"serve", "--keys", "k.key", "--listen", "127.0.0.1:0"}, "unknown option '--keys'"},
+      {{"info", "all"}, "unexpected argument 'all'"},
+  };
+  for (const auto& [arguments, words] : cases) {
+    const auto [code, text] = testing::run_device(arguments);
+    EXPECT_EQ(code, 1) << words;
+    EXPECT_THAT(text, HasSubstr(words));
+  }
+}
+
 TEST(Security, KeyFilesRoundTripAndMustBePrivate) {
   TemporaryDirectory directory;
   const auto file = directory.path() / "k";
