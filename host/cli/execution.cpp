@@ -234,8 +234,8 @@ void note_chosen_sizes(const Execution& execution, const Invocation& invocation)
     if (input.chosen.empty()) continue;
     const rpc::TensorDescription& wanted = execution.loaded.inputs[i];
     const std::string shape = shape_text(input.tensor.shape);
-    invocation.note(fmt::format("input '{}' is {}: chosen {}; for others change them in --shape {}={}", wanted.name,
-                                shape, chosen_text(input.chosen), wanted.name, shape));
+    invocation.note(fmt::format("input '{}' is {}: chosen {}; for others change them in --shape {}={}",
+                                wanted.name, shape, chosen_text(input.chosen), wanted.name, shape));
   }
 }
 

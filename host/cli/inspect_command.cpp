@@ -53,7 +53,8 @@ void check_options(const Options& options) {
   if (!options.custom_ops.empty() && is_module_file(options.file))
     user_error("{}: is a module, which holds the code of its custom ops; leave out --custom-ops", options.file);
   if (!options.shapes.empty() && is_module_file(options.file))
-    user_error("{}: is a module, whose sizes are those that it was compiled for; leave out --shape", options.file);
+    user_error("{}: is a module, whose sizes are those that it was compiled for; leave out --shape",
+               options.file);
   if (options.inspect.steps && !is_module_file(options.file)) {
     user_error("{}: is a model, and only a module has a plan; leave out --steps, or compile it first",
                options.file);

@@ -14,7 +14,8 @@ struct Manifest;
 
 namespace gantry::cli {
 
-/// User error naming one of `sizes`, of symbols by name, that the module does not have: it would mean nothing.
+/// User error naming one of `sizes`, of symbols by name, that the module does not have: it would mean
+/// nothing.
 void check_size_names(const module_format::Manifest& manifest, const std::map<std::string, int64_t>& sizes);
 
 /// Chooses the open sizes (-1) in `shapes`, the shapes of a module's inputs in their order as far as they are

@@ -269,7 +269,8 @@ int run_info(bool json) {
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining(true);
   for (const std::string& argument : unknown) {
-    if (argument.starts_with('-') && argument != "-") return "unknown option '" + argument.substr(0, argument.find('=')) + "'";
+    if (argument.starts_with('-') && argument != "-")
+      return "unknown option '" + argument.substr(0, argument.find('=')) + "'";
   }
   const bool no_command = app.get_subcommands().empty();
   if (no_command && unknown.empty()) return "give a command: serve or info";
