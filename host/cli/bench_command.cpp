@@ -29,8 +29,9 @@ constexpr const char* kExamples = R"(Examples:
   gantry profile resnet18.onnx --by type                    sums: convolutions, poolings, …
   gantry bench bert.onnx --shape input_ids=1x128 --cooldown-ms 50 --cold
   gantry compare old.gmod new.gmod                          is one faster? measured in turns
-Each process loads the module, runs it once, warms up until steady, and is sampled for up to a second; processes
-follow until the median's 95 % interval is as narrow as --precision-goal, or --duration is over.
+Each process loads the module, runs it once, warms up until steady, and is sampled for half a second, longer where
+others disturb it; processes follow until the median's 95 % interval is as narrow as --precision-goal, or --duration
+is over.
 Inputs without --input hold made-up data: normal floats, integers 0 or 1, in sizes that suit the model.
 docs/bench-schema.md describes the JSON document.)";
 

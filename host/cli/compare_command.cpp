@@ -216,7 +216,7 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--second", options->second_options, "Options of the second alone")
       ->type_name("\"OPTIONS\"");
   add_run_options(*command, options->execution);
-  add_duration(*command, "--duration", options->compare.duration_s, "Time to measure at most; default 30s");
+  add_duration(*command, "--duration", options->compare.duration_s, "Time to measure at most, but for three rounds, which are played in any case; default 30s");
   command
       ->add_option("--rounds", options->compare.rounds,
                    "Exactly so many rounds of a process each; default: until the interval is narrow")

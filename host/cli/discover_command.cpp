@@ -2,10 +2,10 @@
 #include <thread>
 
 #include "host/cli/avahi_browse.h"
-#include "host/cli/between.h"
 #include "host/cli/boards_file.h"
 #include "host/cli/commands.h"
 #include "host/cli/discovery_report.h"
+#include "host/cli/quantities.h"
 #include "host/cli/terminal.h"
 #include "rpc/protocol/frame.h"
 #include "rpc/protocol/service.h"
@@ -70,10 +70,7 @@ void add_discover_command(CLI::App& boards, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       boards.add_subcommand("discover", "Find the boards that announce themselves on this network");
-  command->add_option("--timeout", options->timeout_s, "The longest that finding them may take")
-      ->check(between(0.1, 3600.0))
-      ->type_name("SECONDS")
-      ->capture_default_str();
+  add_duration(*command, "--timeout", options->timeout_s, "The longest that finding them may take; default 5s");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   command->footer(R"(Examples:
   gantry boards discover

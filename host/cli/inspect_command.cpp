@@ -65,7 +65,7 @@ void check_options(const Options& options) {
     refuse(options.given, {"--steps", "--json", "--html"}, "--forms lists decisions alone");
   }
   if (options.page.empty()) {
-    refuse(options.given, {"--target", "--force"}, "it is for the page that --html writes");
+    refuse(options.given, {"--target", "--force"}, "without --html there is no page that they are for");
   } else {
     refuse(options.given, {"--json", "--steps"}, "--html writes a page instead, with every step of the plan");
   }

@@ -189,6 +189,7 @@ TEST_F(Manners, OptionsThatMeanNothingAreRefused) {
 TEST_F(Manners, ValuesThatDoNotDoAreNamedInPlainWords) {
   expect_refused("bench m.onnx --opt", "--opt needs a value: 0..3");
   expect_refused("bench m.onnx --seed x", "--seed: 'x' is not a number that it takes");
+  expect_refused("boards discover --timeout 1x", "'1x' is not a time like 30s");
   expect_refused("completion tcsh", "'tcsh' is none of bash, zsh, fish");
   ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
   expect_refused("compare m.onnx --second '--precison fp32'", "'--precison' is no such option");
