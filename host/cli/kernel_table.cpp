@@ -195,7 +195,7 @@ std::string roofs_text(const MachinePeaks& peaks) {
       "Roofs, measured on {}: {} GFLOP/s, {} GB/s from memory. Of roof: the least time that\n"
       "they allow, over the time taken. Winograd's algorithm multiplies less than is counted, and caches\n"
       "are faster than memory: both can pass 100 %.\n",
-      peaks.threads == 1 ? "a thread" : fmt::format("{} threads", peaks.threads),
+      peaks.threads == 1 ? "one thread" : fmt::format("{} threads", peaks.threads),
       number_text(peaks.gflop_per_s), number_text(peaks.gb_per_s));
 }
 

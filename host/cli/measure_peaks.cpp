@@ -158,7 +158,7 @@ MachinePeaks measured(Execution& execution, const ExecutionOptions& options,
   peaks.how = fmt::format(
       "on {} by kernels compiled for this: the fastest {} x {} x {} matrix product{}, and the fastest "
       "reading of {}",
-      peaks.threads == 1 ? "a thread" : fmt::format("{} threads", peaks.threads), rows, kDepth, kUnits,
+      peaks.threads == 1 ? "one thread" : fmt::format("{} threads", peaks.threads), rows, kDepth, kUnits,
       precision.empty() ? "" : " in " + precision, bytes_text(bytes));
   return peaks;
 }

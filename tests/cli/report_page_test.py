@@ -213,6 +213,25 @@ class Page(PageTest):
         self.assertEqual(self.script('return document.documentElement.scrollWidth'), 390)
         self.assert_quiet()
 
+    def test_charts_on_a_phone_show_their_scale(self):
+        self.size(390, 840, mobile=True)
+        document = report_samples.large(30)
+        document['processes'] = [report_samples.process(median) for median in (130.0, 200.0, 290.0)]
+        document.update(median_ms=200.0, interval_ms=[130.0, 290.0], p90_ms=None)
+        self.open(document)
+        figures = self.script("""return Array.from(document.querySelectorAll('#distribution-chart .axis')).pop()
+            .querySelectorAll('text:not(.title)').length""")
+        self.assertGreaterEqual(figures, 2)
+        self.assert_quiet()
+
+    def test_names_of_roofs_lie_over_the_dots(self):
+        self.open(report_samples.large(30))
+        self.assertTrue(self.script("""
+            const dots = Array.from(document.querySelectorAll('.roof-dot'));
+            const labels = document.querySelector('.roof-labels');
+            return dots.every(dot => dot.compareDocumentPosition(labels) & Node.DOCUMENT_POSITION_FOLLOWING);"""))
+        self.assertIn('peak', self.one('.roof-labels').text)
+
     # Two and more.
 
     def test_differences_are_sorted_by_what_they_cost(self):

@@ -29,16 +29,26 @@ function slopeLabel(x, y, rate, peak, text, at) {
   return textAt(px, py - 6, text, {class: 'small', transform: `rotate(${angle.toFixed(1)} ${px} ${py})`});
 }
 
+/** GB/s of the slopes, the slower one last. */
+function slopes(peaks) {
+  const rates = [['memory', peaks.gb_per_s, 'roof']];
+  if (isNumber(peaks.cache_gb_per_s) && peaks.cache_gb_per_s > 0) rates.unshift(['cache', peaks.cache_gb_per_s, 'roof cache']);
+  return rates;
+}
+
 function drawRoofs(frame, x, y, peaks) {
   const group = shape('g', {'aria-hidden': 'true'});
-  if (isNumber(peaks.cache_gb_per_s) && peaks.cache_gb_per_s > 0) {
-    group.append(roofLine(frame, x, y, peaks.cache_gb_per_s, peaks.gflop_per_s, 'roof cache'));
-    const label = slopeLabel(x, y, peaks.cache_gb_per_s, peaks.gflop_per_s, `cache ${numberText(peaks.cache_gb_per_s)} GB/s`, 0);
+  for (const [, rate, className] of slopes(peaks)) group.append(roofLine(frame, x, y, rate, peaks.gflop_per_s, className));
+  return group;
+}
+
+/** Over the dots, which would hide them in a narrow chart. */
+function labelRoofs(frame, x, y, peaks) {
+  const group = shape('g', {'aria-hidden': 'true', class: 'roof-labels'});
+  for (const [name, rate] of slopes(peaks)) {
+    const label = slopeLabel(x, y, rate, peaks.gflop_per_s, `${name} ${numberText(rate)} GB/s`, 0);
     if (label) group.append(label);
   }
-  group.append(roofLine(frame, x, y, peaks.gb_per_s, peaks.gflop_per_s, 'roof'));
-  const label = slopeLabel(x, y, peaks.gb_per_s, peaks.gflop_per_s, `memory ${numberText(peaks.gb_per_s)} GB/s`, 0);
-  if (label) group.append(label);
   group.append(textAt(frame.x1 - 4, y(peaks.gflop_per_s) - 6, `peak ${numberText(peaks.gflop_per_s)} GFLOP/s`, {'text-anchor': 'end', class: 'small'}));
   return group;
 }
@@ -107,6 +117,7 @@ function rooflineChart(document, kernels, colours, width) {
   for (const kernel of kernels.slice().sort((a, b) => b.total_ms - a.total_ms)) {
     frame.svg.append(rooflineDot(kernel, x, y, document, colours, most));
   }
+  if (peaks) frame.svg.append(labelRoofs(frame, x, y, peaks));
   walkDots(frame.svg);
   return frame.svg;
 }

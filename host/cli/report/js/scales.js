@@ -18,11 +18,21 @@ function logarithmic(low, high, from, to) {
   return scale;
 }
 
-/** Round figures in [low, high], some `count` of them: steps of 1, 2 or 5 times a power of ten. */
+/** Round figures in [low, high], some `count` of them and two at least: steps of 1, 2 or 5 times a power of ten. */
 function ticks(low, high, count) {
   const span = high - low;
-  if (!(span > 0) || !Number.isFinite(span)) return [low];
-  const rough = span / Math.max(1, count);
+  // Below that, adding a step to a figure would not change it.
+  const least = 1e-12 * Math.max(Math.abs(low), Math.abs(high));
+  if (!(span > least) || !Number.isFinite(span)) return [low];
+  let found = [];
+  // One figure alone shows no scale.
+  for (let wanted = Math.max(1, count), finest = 8 * wanted; found.length < 2 && wanted <= finest; wanted *= 2) {
+    found = roundFigures(low, high, span / wanted);
+  }
+  return found;
+}
+
+function roundFigures(low, high, rough) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find(factor => factor * power >= rough * 0.999);
   const found = [];
