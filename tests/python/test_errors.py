@@ -45,7 +45,7 @@ def test_messages_are_the_programs(programs, tmp_path, monkeypatch, arguments, o
 
 
 @pytest.mark.parametrize('call, message', [
-    (lambda: gantry.compile(7), 'a int is no model'),
+    (lambda: gantry.compile(7), 'an object of type int is no model'),
     (lambda: gantry.compile(b'no model'), 'is not an ONNX file'),
     (lambda: gantry.compile(models.relu(), opt=4), 'opt=4: is not a whole number from 0 to 3'),
     (lambda: gantry.compile(models.relu(), shapes=[1, 2]), 'shapes: is not a dict'),

@@ -49,7 +49,7 @@ def model_of(model: Model) -> tuple[str, Optional[bytes]]:
     if hasattr(model, "SerializeToString"):
         return IN_MEMORY, model.SerializeToString()
     raise InputError(
-        f"a {type(model).__name__} is no model: give the path of an .onnx file, its bytes, or an onnx.ModelProto"
+        f"an object of type {type(model).__name__} is no model: give the path of an .onnx file, its bytes, or an onnx.ModelProto"
     )
 
 
