@@ -13,6 +13,7 @@
 #include "host/cli/json_output.h"
 #include "host/cli/parse_message.h"
 #include "host/cli/quantities.h"
+#include "host/cli/refusal.h"
 #include "host/cli/text.h"
 #include "host/cli/turns/farm_options.h"
 #include "host/support/error.h"
@@ -47,7 +48,7 @@ struct Options {
   std::string history, label;
   JsonOutput json;
   bool force = false;
-  bool live_options = false;  ///< an option was given that only measuring knows
+  GivenOptions measuring;  ///< those given that only measuring knows
   uint64_t seed = 0;
 };
 
@@ -149,11 +150,8 @@ void check_arguments(const Options& options, bool results) {
         "options",
         options.first);
   }
-  if (results &&
-      (options.live_options || !options.first_options.empty() || !options.second_options.empty())) {
-    user_error("{} is a result that was measured already: options of measuring mean nothing here",
-               options.first);
-  }
+  if (results)
+    refuse(options.measuring, options.measuring, options.first + " is a result that was measured already");
 }
 
 /// What is measured says itself what it reads: prepare_execution.
@@ -193,13 +191,11 @@ int compare(const Options& options, const Invocation& invocation) {
 }
 
 /// Whether any option of measuring was given.
-bool any_given(const CLI::App& command, const std::vector<const CLI::Option*>& of_results) {
-  for (const CLI::Option* option : command.get_options()) {
-    const bool measuring =
-        std::ranges::find(of_results, option) == of_results.end() && option->nonpositional();
-    if (measuring && option->count() > 0) return true;
-  }
-  return false;
+/// Those on the command line that results have no use for.
+GivenOptions measuring_options(const CLI::App& command, const std::vector<std::string>& of_results) {
+  GivenOptions given = given_options(command);
+  std::erase_if(given, [&](const std::string& option) { return is_given(of_results, option); });
+  return given;
 }
 
 }  // namespace
@@ -232,30 +228,23 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
   add_turn_options(*command, options->compare.measure.turns);
   add_farm_options(*command, options->farm);
   command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
-  std::vector<const CLI::Option*> of_results = {
-      command->get_option("--first"),
-      command->get_option("--second"),
-      command->get_help_ptr(),
-      add_share(*command, "--smallest-effect", options->compare.statistics.smallest_effect,
-                "The smallest difference worth claiming; default 1%"),
-      add_limit(*command, "--fail-if-slower", options->fail_if_slower,
-                "Exit code 4 where the second is shown to be slower, by at least this much"),
-      command
-          ->add_option("--history", options->history,
-                       "Keep a series of results in this file and find its changes")
-          ->type_name("FILE"),
-      command
-          ->add_option("--label", options->label,
-                       "What the result is called in --history; default: its digest")
-          ->type_name("NAME"),
-  };
+  add_share(*command, "--smallest-effect", options->compare.statistics.smallest_effect,
+            "The smallest difference worth claiming; default 1%");
+  add_limit(*command, "--fail-if-slower", options->fail_if_slower,
+            "Exit code 4 where the second is shown to be slower, by at least this much");
+  command
+      ->add_option("--history", options->history,
+                   "Keep a series of results in this file and find its changes")
+      ->type_name("FILE");
+  command
+      ->add_option("--label", options->label, "What the result is called in --history; default: its digest")
+      ->type_name("NAME");
   add_json_option(*command, options->json, "comparison");
-  of_results.push_back(command->get_option("--json"));
   add_force_option(*command, options->force);
-  of_results.push_back(command->get_option("--force"));
   command->footer(kExamples);
-  command->callback([options, command, of_results, &invocation] {
-    options->live_options = any_given(*command, of_results);
+  command->callback([options, command, &invocation] {
+    options->measuring = measuring_options(
+        *command, {"--smallest-effect", "--fail-if-slower", "--history", "--label", "--json", "--force"});
     options->compare.seed = std::random_device()();
     invocation.action = [options, &invocation] { return compare(*options, invocation); };
   });

@@ -92,7 +92,9 @@ void add_records_command(CLI::App& app, Invocation& invocation) {
     auto options = std::make_shared<RecordsOptions>();
     CLI::App* own =
         add_action(*command, invocation, "show", "Show all that records say", options, show_records);
-    own->add_option("ID", options->ids, "Their numbers, as `gantry records list` has them")->required();
+    own->add_option("ID", options->ids, "Their numbers, as `gantry records list` has them")
+        ->required()
+        ->type_name("N");
     add_json(*own, *options);
     own->footer("Example:\n  gantry records show lab.db 1");
   }

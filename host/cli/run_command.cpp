@@ -308,7 +308,8 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--tolerance", options->tolerance,
                    "Largest max |difference| / max |expected| that --expect accepts; default 1e-5")
-      ->check(CLI::NonNegativeNumber);
+      ->type_name("NUMBER")
+      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""));
   command->add_flag("--random{0}", options->seed, "Made-up data for inputs without a file, from this seed")
       ->type_name("[=SEED]");
   add_trace_option(*command, options->trace, "what gantry does, and the kernels of a further run,");

@@ -104,6 +104,15 @@ TEST_F(Manners, HelpOfACommandIsItsHelpOption) {
   expect_refused("help boards lits", "did you mean 'list'");
 }
 
+TEST_F(Manners, HelpNamesValuesInItsOwnWords) {
+  for (const char* command : {"run", "bench", "compare", "tune", "records show", "boards discover", "conformance"}) {
+    const std::string text = gantry(std::string("help ") + command).out;
+    EXPECT_THAT(text, HasSubstr("Options:")) << command;
+    for (const char* parsers : {"FLOAT", "UINT", " INT ", "NONNEGATIVE", "{0}"})
+      EXPECT_THAT(text, Not(HasSubstr(parsers))) << command;
+  }
+}
+
 TEST_F(Manners, StreamsThatTakeNothingAreNoCrash) {
   for (const char* command : {"targets", "help bench", "bench --help", "--version", "zoo nothing", ""}) {
     const int status = std::system((shell_line(command, "") + " >/dev/full 2>&1 </dev/null").c_str());
@@ -183,6 +192,9 @@ TEST_F(Manners, OptionsThatMeanNothingAreRefused) {
   expect_refused("zoo lstm --dynamic --batch 3 -o n.onnx", "leave out --batch");
   expect_refused("boards add pi 127.0.0.1:1 --json", "--json");
   expect_refused("targets --quiet --verbose", "contradict");
+  std::ofstream(folder_ / "r.json") << R"({"schema": "gantry-bench"})";
+  expect_refused("compare r.json r.json --second '--opt 1' --rounds 3",
+                 "r.json is a result that was measured already; leave out --second and --rounds");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "n.onnx"));
 }
 
