@@ -103,7 +103,8 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
   std::string name = make_option_name(option, is_positional);
   // The parser's "--random{0}": what stands for a value that is not given.
-  if (const size_t begin = name.find('{'); begin != std::string::npos) name.erase(begin, name.find('}', begin) + 1 - begin);
+  if (const size_t begin = name.find('{'); begin != std::string::npos)
+    name.erase(begin, name.find('}', begin) + 1 - begin);
   return entry(name + make_option_opts(option), make_option_desc(option));
 }
 

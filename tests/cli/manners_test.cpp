@@ -105,7 +105,8 @@ TEST_F(Manners, HelpOfACommandIsItsHelpOption) {
 }
 
 TEST_F(Manners, HelpNamesValuesInItsOwnWords) {
-  for (const char* command : {"run", "bench", "compare", "tune", "records show", "boards discover", "conformance"}) {
+  for (const char* command :
+       {"run", "bench", "compare", "tune", "records show", "boards discover", "conformance"}) {
     const std::string text = gantry(std::string("help ") + command).out;
     EXPECT_THAT(text, HasSubstr("Options:")) << command;
     for (const char* parsers : {"FLOAT", "UINT", " INT ", "NONNEGATIVE", "{0}"})
