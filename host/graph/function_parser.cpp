@@ -125,10 +125,15 @@ DType FunctionParser::parse_dtype_name() {
   const std::string name = cursor_.name("an element type, such as f32 or i64");
   const auto dtype = parse_dtype(name);
   if (!dtype) {
-    TextCursor::fail_at(place,
-                        fmt::format("'{}' is no element type; there are f32, f64, f16, bf16, i8, i16, i32, "
-                                    "i64, u8, u16, u32, u64 and bool",
-                                    name));
+    std::string all;
+    for (int i = 0; i < kDTypeCount; ++i) {
+      all += fmt::format("{}{}",
+                         i == 0                ? ""
+                         : i + 1 < kDTypeCount ? ", "
+                                               : " and ",
+                         name_of(static_cast<DType>(i)));
+    }
+    TextCursor::fail_at(place, fmt::format("'{}' is no element type; there are {}", name, all));
   }
   return *dtype;
 }

@@ -67,7 +67,8 @@ std::optional<std::filesystem::path> path_inside(const std::filesystem::path& fo
   if (location.empty() || relative.is_absolute() || *relative.begin() == "..") return std::nullopt;
   std::error_code ignored;
   std::filesystem::path full = folder / relative;
-  const auto real = std::filesystem::weakly_canonical(full, ignored);
+  // A relative path of which no part is there would stay relative.
+  const auto real = std::filesystem::weakly_canonical(std::filesystem::absolute(full, ignored), ignored);
   const auto root = std::filesystem::weakly_canonical(folder.empty() ? "." : folder, ignored);
   if (std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first != root.end())
     return std::nullopt;

@@ -5,6 +5,7 @@
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
 #include "host/support/error.h"
+#include "host/support/mapped_file.h"
 #include "tests/gir/folder.h"
 
 namespace gantry {
@@ -88,6 +89,8 @@ TEST(GirFile, WhatIsWrongWithTheWeightsIsSaidWhereTheTextNeedsThem) {
   EXPECT_THAT(error_of(changed("@w: Tensor[(8, 4), f32]", "@w: Tensor[(8, 4), i32]")), HasSubstr("not a Tensor[(8, 4), i32]"));
   EXPECT_THAT(error_of(changed("m.gir.weights", "gone.weights")), AllOf(StartsWith(name + ":3:9: "), HasSubstr("there is no such file")));
   EXPECT_THAT(error_of(changed("m.gir.weights", "../m.gir.weights")), HasSubstr("outside the text's folder"));
+  EXPECT_EQ(path_inside("", "gone.weights"), "gone.weights")
+      << "missing in the working folder, not outside of it";
   EXPECT_THAT(error_of(changed("m.gir.weights", weights)), HasSubstr("outside the text's folder"));
   EXPECT_THAT(error_of(changed("weights \"m.gir.weights\"\n", "")), HasSubstr("the text names no file for the constant 'w'"));
   EXPECT_EQ(error_of(changed("@w:", "@v:").replace_filename("m.gir")), "no error");

@@ -140,7 +140,11 @@ TEST(ProgramText, ErrorsSayWhatWasExpectedAndWhatIsThere) {
   EXPECT_THAT(error_of(kHead + "  %0 = nn.relu(%x]\n"), StartsWith("m.gir:2:18: expected ',' or ')', not ']'"));
   EXPECT_THAT(error_of(kHead + "  %0 = nn.relu(%x, [3)\n"), HasSubstr("expected an input, an attribute or ')', not '['"));
   EXPECT_THAT(error_of(kHead + "  return %x } more"), StartsWith("m.gir:2:15: expected nothing behind the function"));
-  EXPECT_THAT(error_of("fn @main(%x: Tensor[(2), f99]) "), HasSubstr("m.gir:1:26: 'f99' is no element type; there are f32,"));
+  EXPECT_THAT(error_of("fn @main(%x: Tensor[(2), f99]) "),
+              HasSubstr("m.gir:1:26: 'f99' is no element type; there are f32, f64, f16,"));
+  for (const char* name : {"bf16, ", "bool, ", "f8e4m3fn, ", "i4, ", " and string"}) {
+    EXPECT_THAT(error_of("fn @main(%x: Tensor[(2), f99]) "), HasSubstr(name));
+  }
   EXPECT_THAT(error_of("fn @main(%x: Tensor[(2, N+*3), f32]) "), StartsWith("m.gir:1:25: 'N+*3' is not a dimension"));
   EXPECT_THAT(error_of("gir 2\n" + kHead), StartsWith("m.gir:1:5: this is version 2"));
 }
