@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "host/codegen/target.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
@@ -144,11 +145,11 @@ DecisionFile DecisionFile::parse(std::string_view text, const std::string& file)
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty() || line.front() == '#') continue;
     const std::string place = fmt::format("{}:{}", file, number);
-    if (line.front() == '[' && line.back() == ']') {
-      target = trim(line.substr(1, line.size() - 2));
-      continue;
-    }
     try {
+      if (line.front() == '[' && line.back() == ']') {
+        target = find_target(trim(line.substr(1, line.size() - 2))).name;
+        continue;
+      }
       if (const auto rest = behind_network(line)) {
         NetworkEntry& entry = result.of_network_.emplace_back(parse_of_network(*rest));
         entry.target = target;

@@ -13,6 +13,7 @@
 // The first: products of the same data are one (host/passes/combine_parallel.h); separate says that they are
 // not. The other: the second node, which reads what the first one makes, is in another kernel (Separation).
 //
+// A target is any name of it that find_target() knows.
 // A line is an op, a decision (host/graph/decision.h) and, as in graph text, the nodes of the model that the
 // node comes from. What stands under a target in brackets is for that one, what stands above the first for
 // all.

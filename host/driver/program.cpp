@@ -33,6 +33,9 @@ class UnfitKernel : public KnobMisfit {
       if (step.decision != nullptr) nodes_.emplace_back(step.op, step.origin);
     }
   }
+  /// The same, said of the line of a file in which the decision stands.
+  UnfitKernel(const UnfitKernel& other, const std::string& place)
+      : KnobMisfit(fmt::format("{}: {}", place, other.what())), nodes_(other.nodes_) {}
   /// The decision was made for a node that is in the kernel.
   bool concerns(const NodeDecision& decision) const {
     return std::ranges::any_of(
@@ -185,9 +188,6 @@ class KernelTable {
 
   BuiltKernel build(const Node& node, const KernelWork& work, const Target& target,
                     const LoopObserver& observe) {
-    const auto said = [&](const Error& error) {
-      return fmt::format("while lowering {} for node {}: {}", display_name(node), where(node), error.what());
-    };
     try {
       if (node.is(op::custom)) {
         return target.device == DeviceKind::kGpu ? build_custom_launch(work, "kernel")
@@ -195,9 +195,10 @@ class KernelTable {
       }
       return build_kernel(node, work, target, "kernel", observe, options_);
     } catch (const KnobMisfit& misfit) {
-      throw UnfitKernel(said(misfit), work);
+      throw UnfitKernel(misfit.what(), work);  // which names op and node
     } catch (const Error& error) {
-      throw Error(error.kind(), said(error));
+      throw Error(error.kind(), fmt::format("while lowering {} for node {}: {}", display_name(node),
+                                            where(node), error.what()));
     }
   }
 
@@ -283,7 +284,15 @@ void optimise(Program& program, const Target& target, const CompileOptions& opti
 
 void lower(Program& program, const Target& target, const CompileOptions& options) {
   KernelTable kernels(program, target, options);
-  FunctionLowering(program, kernels, target, options).run(program.graph.main, true);
+  try {
+    FunctionLowering(program, kernels, target, options).run(program.graph.main, true);
+  } catch (const UnfitKernel& kernel) {
+    const auto given = std::ranges::find_if(program.decisions, [&](const NodeDecision& decision) {
+      return !decision.place.empty() && kernel.concerns(decision);
+    });
+    if (given == program.decisions.end()) throw;
+    throw UnfitKernel(kernel, given->place);
+  }
 }
 
 /// Puts down which recorded decisions are why the kernel does not fit; throws it again if there are none.

@@ -161,6 +161,7 @@ class Chooser {
     if (decision) {
       if (const Misfit why = forms_.misfit(question, *decision))
         refuse(node, *decision, line == nullptr ? "" : line->place, *why);
+      if (line != nullptr) choices_[&node].decided.place = line->place;
     } else {
       decision = recorded(question);
     }

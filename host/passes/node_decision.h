@@ -32,6 +32,8 @@ struct NodeDecision {
   Decision decision;
   std::vector<Candidate> candidates;  ///< where PassContext asks for them and the target has a model of them
   std::string work = {};              ///< work_digest() of the node (host/passes/work_digest.h)
+  /// Of the line that gives it, GivenDecisions::Line::place; empty: none does.
+  std::string place = {};
   /// The record of tuning that decided it, "lab.db: record 17"; empty: none did.
   std::string record = {};
   /// By which that record was found: `work`, or a network_digest().

@@ -15,6 +15,7 @@
 namespace gantry {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -40,6 +41,13 @@ TEST(NetworkDecision, IsReadForTheTargetThatItStandsUnder) {
   EXPECT_TRUE(combines("[x86-64-v3]\nnetwork {form=combined}\n"));
   EXPECT_FALSE(combines("[x86-64-v4]\nnetwork {form=combined}\n"));
   EXPECT_FALSE(combines("network {form=combined}\n[x86-64-v3]\nnetwork {form=separate}\n"));
+  EXPECT_TRUE(combines("[x86-64-v3-avx512f]\nnetwork {form=combined}\n")) << "another name of the same";
+}
+
+TEST(NetworkDecision, ATargetThatIsNoneIsAnError) {
+  EXPECT_THAT(error_of("nn.relu {form=plain}\n[x86-64-v9]\n"),
+              AllOf(HasSubstr("mine.txt:2: "), HasSubstr("x86-64-v9")));
+  EXPECT_THAT(error_of("[]\n"), HasSubstr("mine.txt:1: the target's name is empty"));
 }
 
 TEST(NetworkDecision, SaysWhatItMayBe) {

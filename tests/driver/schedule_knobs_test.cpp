@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "host/driver/decision_file.h"
 #include "host/driver/program.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
@@ -65,14 +66,23 @@ void expect_same_results(const Graph& graph, const Target& target, double error 
   EXPECT_LE(difference, error * largest);
 }
 
-void expect_refused(const Graph& graph, const Target& target, const char* why) {
+void expect_refused(const Graph& graph, const Target& target, const char* why,
+                    const CompileOptions& options = {}) {
   try {
-    build_program(graph, target, {});
+    build_program(graph, target, options);
     ADD_FAILURE() << "taken, although " << why;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUser) << error.what();
     EXPECT_THAT(error.what(), HasSubstr(why));
   }
+}
+
+TEST(ScheduleKnobs, OneThatDoesNotFitIsSaidOfTheLineThatGivesIt) {
+  CompileOptions options;
+  options.decisions = std::make_shared<DecisionFile>(
+      DecisionFile::parse("\nnn.dense {form=packed, block=16, rows=9}  // fc\n", "mine.txt"));
+  expect_refused(product(" // fc"), find_target("x86-64-v3"),
+                 "mine.txt:2: nn.dense of fc: rows=9 does not fit: ", options);
 }
 
 TEST(ScheduleKnobs, RowsOfRegisterTilesOfProducts) {
