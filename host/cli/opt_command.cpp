@@ -41,14 +41,39 @@ struct Options {
   GivenOptions given;
 };
 
+/// Something that a target or a user asks passes for, without which some have nothing to do.
+struct Wish {
+  std::string_view name;
+  PassContext context;
+  bool of_target;
+};
+
+std::vector<Wish> wishes() {
+  std::vector<Wish> all{{"CPUs", {}, true},
+                        {"GPUs", {}, true},
+                        {"byte products", {}, true},
+                        {"--passes", {}, false},
+                        {"fast-math", {}, false}};
+  all[1].context.for_gpu = true;
+  all[2].context.multiplies_bytes = true;
+  all[3].context.combine_parallel = true;
+  all[4].context.fast_math = true;
+  return all;
+}
+
+/// The first by which the pass has something to do; none where it always has, or where it wants yet another.
+std::optional<Wish> wish_of(const Pass& pass) {
+  if (pass.when == nullptr) return std::nullopt;
+  for (Wish& wish : wishes()) {
+    if (pass.applies(wish.context)) return std::move(wish);
+  }
+  return std::nullopt;
+}
+
 /// For which targets and options the pass has something to do.
 std::string applies_to(const Pass& pass) {
-  PassContext cpu, gpu, asked;
-  gpu.for_gpu = true;
-  asked.combine_parallel = true;
-  if (pass.applies(cpu)) return pass.applies(gpu) ? "all" : "CPUs";
-  if (pass.applies(gpu)) return "GPUs";
-  return pass.applies(asked) ? "--passes" : "fast-math";
+  const std::optional<Wish> wish = wish_of(pass);
+  return wish ? std::string(wish->name) : pass.when == nullptr ? "all" : "some";
 }
 
 int list_passes() {
@@ -127,8 +152,10 @@ class Optimizer {
 
  private:
   std::string rewrites_text(const Pass& pass, const PassRun& run) const {
-    if (!pass.applies(context_))
-      return pass.when == for_cpus || pass.when == for_gpus ? "not for " + target_.name : "not asked for";
+    if (!pass.applies(context_)) {
+      const std::optional<Wish> wish = wish_of(pass);
+      return wish && wish->of_target ? "not for " + target_.name : "not asked for";
+    }
     return run.rewrites == 0 ? "no rewrites" : run.rewrites == 1 ? "1 rewrite" : fmt::format("{} rewrites", run.rewrites);
   }
 

@@ -46,7 +46,7 @@ std::unique_ptr<FormSet> tile_forms() {
 /// What a target might ask for.
 PassContext random_context(uint64_t seed) {
   PassContext context;
-  context.combine_parallel = true;
+  context.combine_parallel = context.multiplies_bytes = true;
   context.small = Choices(seed, "optimize for size").chance(0.2);
   context.attention = random_attention(seed);
   context.forms = [seed](const Function&) { return random_forms(seed); };
@@ -93,10 +93,11 @@ std::map<const Pass*, std::set<Stage>> stages_of_passes() {
   return stages;
 }
 
-/// Those that apply to CPUs or to GPUs without fast math: the others change results on purpose.
+/// Those that apply to CPUs or to GPUs without fast math: the others change results on purpose. `asked`: with
+/// all that a user or a target may ask for besides.
 bool keeps_results(const Pass& pass, bool asked) {
   PassContext context;
-  context.combine_parallel = asked;
+  context.combine_parallel = context.multiplies_bytes = asked;
   if (pass.applies(context)) return true;
   context.for_gpu = true;
   return pass.applies(context);
