@@ -45,6 +45,9 @@ Graph parse_all(ParseContext& context) {
 }
 
 Graph parse(ParseContext& context, std::string_view text, const std::string& name) {
+  // Whatever quotes one would end there; gantry writes \x00.
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
+    throw Error(ErrorKind::kUser, located(text, name, zero, "a byte of 0 stands here, which no text has"));
   try {
     return parse_all(context);
   } catch (const TextError& error) {

@@ -51,7 +51,7 @@ std::string located(std::string_view text, const std::string& name, size_t place
     ++line;
     start = i + 1;
   }
-  std::string_view whole = text.substr(start, text.find('\n', start) - start);
+  std::string_view whole = text.substr(start, text.find_first_of(std::string_view("\n\0", 2), start) - start);
   if (!whole.empty() && whole.back() == '\r') whole.remove_suffix(1);
   const size_t column = character_count(text.substr(start, place - start)) + 1;
   std::string message = name.empty()

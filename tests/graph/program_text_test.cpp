@@ -147,6 +147,10 @@ TEST(ProgramText, ErrorsSayWhatWasExpectedAndWhatIsThere) {
   }
   EXPECT_THAT(error_of("fn @main(%x: Tensor[(2, N+*3), f32]) "), StartsWith("m.gir:1:25: 'N+*3' is not a dimension"));
   EXPECT_THAT(error_of("gir 2\n" + kHead), StartsWith("m.gir:1:5: this is version 2"));
+  EXPECT_EQ(error_of(std::string("// a\n\0\x01", 7)),
+            "m.gir:2:1: a byte of 0 stands here, which no text has");
+  EXPECT_EQ(error_of(kHead + std::string("  %0 =\0", 7)),
+            "m.gir:2:7: a byte of 0 stands here, which no text has\n    %0 =\n        ^");
 }
 
 TEST(ProgramText, UnknownAttributesAreAnsweredWithThoseThatThereAre) {
