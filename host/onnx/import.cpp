@@ -17,6 +17,7 @@
 #include "host/onnx/function_bodies.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/lean_model.h"
+#include "host/onnx/malformed.h"
 #include "host/onnx/size_advice.h"
 #include "host/ops/builder.h"
 #include "host/ops/elementwise.h"
@@ -443,7 +444,7 @@ void Importer::convert_node(const onnx::NodeProto& node, const std::string& name
     return skip_node(node, name);
   } catch (const Error& error) {
     std::string text = error.what();
-    if (text.find(name) != std::string::npos) throw;
+    if (names_node(text, name)) throw;
     throw Error(error.kind(), fmt::format("node {} ({}): {}", name, node.op_type(), text));
   }
   for (int i = 0; i < node.output_size(); ++i) {

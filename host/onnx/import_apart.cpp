@@ -10,6 +10,7 @@
 
 #include "host/onnx/branches.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/malformed.h"
 #include "host/onnx/node_reads.h"
 #include "host/support/error.h"
 
@@ -268,25 +269,45 @@ void Importer::convert_list(const NodeList& list) {
     ~Listed() { importer.lists_.pop_back(); }
     Importer& importer;
   } listed(*this);
+  // An error in a branch or a body may only mean that it is never taken.
+  const bool ends_import = open_.size() == 1 && scopes_.size() == 1;
+  Malformed malformed;
+  const auto try_nodes = [&](const std::set<size_t>& places, const auto& convert) {
+    try {
+      convert();
+    } catch (const Error& error) {
+      if (!ends_import || error.kind() != ErrorKind::kUser) throw;
+      malformed.add(error);
+      for (const size_t place : places)
+        skip_node(*list.nodes[place], prefix_ + node_name(*list.nodes[place]));
+    }
+  };
+  const auto try_node = [&](size_t at) {
+    std::optional<BranchesDiffer> differ;
+    try_nodes({at}, [&] { differ = convert_listed(list, at); });
+    return differ;
+  };
   std::set<size_t> converted;
   for (size_t at = 0; at < list.nodes.size(); ++at) {
     if (!converted.insert(at).second) continue;
     const int64_t start = choice_count_;
-    const std::optional<BranchesDiffer> differ = convert_listed(list, at);
+    const std::optional<BranchesDiffer> differ = try_node(at);
     if (!differ) continue;
     // Its readers may read what stands behind it and does not depend on it.
     std::set<size_t> roots{at}, readers = dependents(list.nodes, roots);
     for (size_t i = at + 1; i < list.nodes.size(); ++i) {
       if (readers.count(i) != 0 || converted.count(i) != 0) continue;
-      if (!convert_listed(list, i)) {
+      if (!try_node(i)) {
         converted.insert(i);
       } else {  // in the branches of this one
         roots.insert(i);
         readers = dependents(list.nodes, roots);
       }
     }
-    converted.merge(Apart(*this, list, roots, start, *differ).convert());
+    converted.insert(roots.begin(), roots.end());
+    try_nodes(roots, [&] { converted.merge(Apart(*this, list, roots, start, *differ).convert()); });
   }
+  malformed.throw_any();
 }
 
 }  // namespace gantry

@@ -31,18 +31,14 @@ void add_once(std::vector<std::string>& list, const std::string& name) {
   if (list.empty() || list.back() != name) list.push_back(name);
 }
 
-/// ", input 'x', nodes a, b and 3 more": the first five.
+/// ", input 'x', nodes a, b"
 std::string users_text(const UnsupportedFeature& feature) {
-  constexpr size_t kNamed = 5;
   std::string text;
-  size_t named = 0;
-  for (; named < feature.places.size() && named < kNamed; ++named) text += ", " + feature.places[named];
-  for (size_t i = 0; i < feature.nodes.size() && named < kNamed; ++i, ++named) {
-    const char* first = feature.nodes.size() == 1 ? ", node " : ", nodes ";
-    text += (i == 0 ? first : ", ") + feature.nodes[i];
-  }
-  const size_t all = feature.places.size() + feature.nodes.size();
-  return all > named ? text + fmt::format(" and {} more", all - named) : text;
+  for (const std::string& place : feature.places) text += ", " + place;
+  const char* first = feature.nodes.size() == 1 ? ", node " : ", nodes ";
+  for (const std::string& node : feature.nodes)
+    text += (&node == &feature.nodes.front() ? first : ", ") + node;
+  return text;
 }
 
 const char* remedy(UnsupportedKind kind) {

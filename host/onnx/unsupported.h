@@ -42,8 +42,7 @@ class UnsupportedReport {
   bool empty() const { return features_.empty(); }
   /// By kind, then by name.
   std::vector<UnsupportedFeature> features() const;
-  /// "uses what gantry does not support:", a line a feature with those that need it, the first five and a
-  /// count, and what to do.
+  /// "uses what gantry does not support:", a line a feature with all that need it, and what to do.
   std::string text() const;
 
  private:

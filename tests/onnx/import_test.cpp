@@ -88,12 +88,11 @@ TEST(Import, AllUnsupportedOpsAreReportedAtOnceWithTheirNodes) {
       text, AllOf(HasSubstr("Transmogrify_a, Transmogrify_c"), HasSubstr("Frobnicate (opset 16), node Frobnicate_b")));
 }
 
-TEST(Import, OfManyUnsupportedNodesTheFirstAreNamed) {
+TEST(Import, OfManyUnsupportedNodesAllAreNamed) {
   std::string graph = input("x", kN3);
   for (int i = 0; i < 8; ++i) graph += node("Transmogrify", "x", "n" + std::to_string(i));
   const std::string text = error_of(model(graph + output("n0")));
-  EXPECT_THAT(text, AllOf(HasSubstr("Transmogrify_n0,"), HasSubstr("Transmogrify_n4 and 3 more")));
-  EXPECT_EQ(text.find("Transmogrify_n5"), std::string::npos);
+  for (int i = 0; i < 8; ++i) EXPECT_THAT(text, HasSubstr("Transmogrify_n" + std::to_string(i)));
 }
 
 TEST(Import, ErrorsNameTheFile) {

@@ -1,0 +1,55 @@
+#include "host/onnx/malformed.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace gantry {
+namespace {
+
+/// Further lines of a text are indented as its first one is.
+std::string text_of(const std::vector<std::string>& texts) {
+  if (texts.size() == 1) return texts.front();
+  std::string list = fmt::format("{} nodes are wrong:", texts.size());
+  for (const std::string& text : texts) {
+    list += "\n  ";
+    for (const char c : text) list += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  }
+  return list;
+}
+
+/// What may stand behind a name in a message; an inner node's name goes on with a slash, a repeated one with
+/// a number.
+bool ends_a_name(std::string_view rest) {
+  return rest.empty() || std::string_view(" ,;:()'/#\n").find(rest.front()) != std::string_view::npos;
+}
+
+}  // namespace
+
+MalformedNodes::MalformedNodes(std::vector<std::string> texts)
+    : Error(ErrorKind::kUser, text_of(texts)), texts_(std::move(texts)) {}
+
+void Malformed::add(const Error& error) {
+  const auto* several = dynamic_cast<const MalformedNodes*>(&error);
+  const std::vector<std::string> texts =
+      several != nullptr ? several->texts() : std::vector<std::string>{error.what()};
+  for (const std::string& text : texts) {
+    if (std::ranges::find(texts_, text) == texts_.end()) texts_.push_back(text);
+  }
+}
+
+void Malformed::throw_any() const {
+  if (!texts_.empty()) throw MalformedNodes(texts_);
+}
+
+bool names_node(const std::string& message, const std::string& node) {
+  const std::string_view text = message;
+  if (text.starts_with(node) && ends_a_name(text.substr(node.size()))) return true;
+  const std::string named = "node " + node;
+  for (size_t at = text.find(named); at != std::string_view::npos; at = text.find(named, at + 1)) {
+    if (ends_a_name(text.substr(at + named.size()))) return true;
+  }
+  return false;
+}
+
+}  // namespace gantry
