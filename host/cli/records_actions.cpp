@@ -147,6 +147,16 @@ std::string verdict_of(const Verified& verified) {
                      change_text(again));
 }
 
+/// User errors for what no record could be measured in.
+void check_model(const VerifyOptions& options) {
+  if (options.model.empty()) return;
+  if (is_module(options.model, {}))
+    user_error("--model {}: is compiled already; verify takes a model (.onnx) or graph text (.gir)",
+               options.model);
+  parse_shapes(options.shapes);
+  parse_sizes(options.sizes);
+}
+
 }  // namespace
 
 int list_records(const RecordsOptions& options, const Invocation& invocation) {
@@ -273,6 +283,7 @@ int prune_records(const RecordsOptions& options, const Invocation& invocation) {
 }
 
 int verify_records(const RecordsOptions& options, const Invocation& invocation) {
+  check_model(options.verify);
   records::StoreOptions how;
   how.warn = [&](const std::string& message) { invocation.warn(message); };
   const auto store = records::open_store(options.place, how);

@@ -141,10 +141,18 @@ void add_records_command(CLI::App& app, Invocation& invocation) {
     own->add_option("--key", options->verify.key, "Key file of the board (see `gantry keygen`)")
         ->type_name("FILE");
     add_duration(*own, "--duration", options->verify.duration_s, "Time to measure each at most; default 10s");
+    own->add_option(
+           "--model", options->verify.model,
+           "The model that records of a whole network are of (see `gantry records list`); without it these "
+           "are not measured")
+        ->type_name("MODEL");
+    add_shape_options(*own, options->verify.shapes, options->verify.sizes);
+    add_custom_ops_option(*own, options->verify.custom_ops);
+    for (const char* option : {"--shape", "--dim", "--custom-ops"}) own->get_option(option)->needs("--model");
     add_json(*own, *options);
     own->footer(
         "Examples:\n  gantry records verify lab.db\n  gantry records verify lab.db --other-generators --on "
-        "pi\n"
+        "pi\n  gantry records verify lab.db --op network --model resnet18.onnx\n"
         "What an older version of the generator measured is recorded for this one, and so used again where "
         "it is still "
         "faster.");

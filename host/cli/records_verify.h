@@ -1,7 +1,10 @@
 // `gantry records verify`: measures what records say again.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "host/cli/execution.h"
 #include "host/cli/invocation.h"
@@ -19,11 +22,13 @@ struct Verified {
 struct VerifyOptions {
   std::string board, key;  ///< as of ExecutionOptions
   double duration_s = 10;  ///< of measuring a record
+  std::string model;       ///< of which records of networks are; empty: none
+  std::vector<std::string> shapes, sizes, custom_ops;  ///< with which it was tuned, as of ExecutionOptions
 };
 
-/// Compiles the record's work by itself, by its decision and as the compiler takes it now, compares results
-/// for the same made-up data, and measures both in turns on the machine, as `gantry compare` does. Errors:
-/// those of the machine.
+/// Compiles the record's work by itself, or the model where it is of a network, by its decision and as the
+/// compiler takes it now, compares results for the same made-up data, and measures both in turns on the
+/// machine, as `gantry compare` does. Errors: those of the machine.
 Verified verify_record(const records::Record& record, records::Store& store, const VerifyOptions& options,
                        const Invocation& invocation);
 

@@ -47,8 +47,8 @@ class Verify(ProgramTest):
         self.gantry('records', 'import', name, 'lines.jsonl')
         return name
 
-    def verified(self, store):
-        [report] = json.loads(self.gantry('records', 'verify', store, '--duration', '1s', '--json').stdout)
+    def verified(self, store, *options):
+        [report] = json.loads(self.gantry('records', 'verify', store, '--duration', '1s', '--json', *options).stdout)
         return report
 
     def records(self, store):
@@ -84,6 +84,37 @@ class Verify(ProgramTest):
         store = self.store('wrong.db', program=product('Tensor[(64, 32), f32]').replace('128', '64'))
         self.assertIn('other work', self.verified(store)['why'])
         self.assertEqual(len(self.records(store)), 1)
+
+    def test_what_is_decided_of_a_network_needs_the_model(self):
+        network = {'op': 'network', 'decision': '{form=layouts}; 0 {form=plain}', 'baseline': '{form=own}'}
+        store = self.store('other.db', **network)
+        self.assertIn('--model net.gir', self.verified(store)['why'])
+        # The digest is that of a node's work.
+        self.assertIn('another network', self.verified(store, '--model', 'net.gir')['why'])
+        self.assertEqual(len(self.records(store)), 1)
+        for arguments, words in ((['--model', 'none.onnx'], 'no such file'), (['--model', 'net.gmod'], 'compiled already'),
+                                 (['--shape', 'x=1'], '--model')):
+            self.assertIn(words, self.gantry('records', 'verify', store, *arguments, status=1).stderr)
+
+    def test_what_is_decided_of_a_network_is_measured_again_in_it(self):
+        self.gantry('zoo', 'squeezenet1_1', '--size', '64', '-o', 'squeeze.onnx')
+        # The first trials are of the network.
+        self.gantry('tune', 'squeeze.onnx', '--threads', '1', '--trials', '1', '--time', '120s', '--records', 'trials.db')
+        lines = [json.loads(line) for line in self.gantry('records', 'export', 'trials.db', '--op', 'network').stdout.splitlines()]
+        if len(lines) < 2:
+            self.skipTest('on this machine there is nothing to try of the network as a whole')
+        record = lines[1] | {'generator': '0.0.1', 'date': '2026-01-01T00:00:00Z', 'confirmation': 1, 'outcome': 'measured',
+                             'reason': '', 'ratio': 0.5, 'ratio_low': 0.4, 'ratio_high': 0.6}
+        for name, changes in (('network.db', {}), ('strange.db', {'decision': '{form=layouts}; 9999 {form=plain}'})):
+            (self.folder / 'lines.jsonl').write_text(json.dumps(lines[0]) + '\n' + json.dumps(record | changes) + '\n')
+            self.gantry('records', 'import', name, 'lines.jsonl')
+        again = self.verified('network.db', '--model', 'squeeze.onnx')['again']
+        self.assertEqual([again[key] for key in ('op', 'work', 'decision', 'baseline', 'outcome', 'confirmation')],
+                         ['network', record['work'], record['decision'], '{form=own}', 'measured', 1])
+        self.assertEqual(again['generator'], json.loads(self.gantry('version', '--json').stdout)['generator'])
+        self.assertTrue(again['ratio_low'] <= again['ratio'] <= again['ratio_high'])
+        self.assertEqual(len(self.records('network.db')), 2)
+        self.assertEqual(self.verified('strange.db', '--model', 'squeeze.onnx')['again']['outcome'], 'misfit')
 
 
 if __name__ == '__main__':
