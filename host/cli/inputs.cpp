@@ -160,8 +160,13 @@ std::map<std::string, std::vector<GivenSize>> parse_shapes(const std::vector<std
       const bool separated = at == end || *at == 'x' || *at == ',';
       const bool last_is_separator = at != end && at + 1 == end;
       if (!size || !separated || last_is_separator) {
-        user_error("--shape {}: '{}' is not a shape like 1x3x224x224 or 1..8x3x?x?", argument,
-                   argument.substr(equals + 1));
+        const bool has_range = argument.find("..", equals) != std::string::npos;
+        user_error(
+            "--shape {}: '{}' is not a shape like 1x3x224x224 or 1..8x3x?x?{}", argument,
+            argument.substr(equals + 1),
+            has_range
+                ? "; a range goes from the smallest size, which it names, to the largest, or to none: 1.."
+                : "");
       }
       shape.push_back(*size);
       if (at != end) ++at;

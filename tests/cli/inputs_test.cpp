@@ -77,6 +77,8 @@ TEST(Shapes, MayHaveRanges) {
     EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr(bad));
   for (const char* bad : {"N=8..1", "N=..", "N=?", "N=1..x"})
     EXPECT_THAT(message_of([&] { parse_sizes({bad}); }), HasSubstr(bad));
+  for (const char* bad : {"a=8..1", "a=..8", "a=3x..8"})
+    EXPECT_THAT(message_of([&] { parse_shapes({bad}); }), HasSubstr("a range goes from the smallest size"));
 }
 
 TEST(Specializations, AreSizesOfOneOrMoreDimensions) {
