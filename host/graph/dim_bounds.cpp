@@ -87,10 +87,10 @@ DimBounds atom_bounds(const DimAtom& atom) {
 }
 
 DimBounds product_bounds(const Factors& factors) {
-  if (factors.size() == 1) return atom_bounds(*factors[0]);
+  if (factors.size() == 1) return factors[0]->bounds();
   DimBounds product{int64_t{1}, int64_t{1}};
   for (const AtomPtr& atom : factors) {
-    const DimBounds bounds = atom_bounds(*atom);
+    const DimBounds& bounds = atom->bounds();
     if (!not_negative(bounds)) return {};
     const Bound low = mul(product.low, bounds.low);
     product = {low ? low : Bound(0), mul(product.high, bounds.high)};
@@ -111,10 +111,11 @@ DimBounds bounds_of_terms(const Dim& dim) {
 
 Bound related_low(const Dim& dim, int& steps);
 
-// Lower bounds of the dimension with other things, at most as large, in the place of coefficient * atom; the
-// best of them.
-Bound low_without(const Dim& dim, int64_t coefficient, const DimAtom& atom, int& steps) {
-  const Dim rest = dim - DimNode::wrap({DimTerm{coefficient, {std::make_shared<DimAtom>(atom)}}});
+// Lower bounds of the dimension with other things, at most as large, in the place of coefficient * replaced;
+// the best of them.
+Bound low_without(const Dim& dim, int64_t coefficient, const AtomPtr& replaced, int& steps) {
+  const DimAtom& atom = *replaced;
+  const Dim rest = dim - DimNode::wrap({DimTerm{coefficient, {replaced}}});
   if (atom.kind == AtomKind::kFloorDiv) {
     // x - d + 1 <= d * floordiv(x, d) <= x.
     const auto divisor = atom.b.constant();
@@ -138,12 +139,17 @@ Bound related_low(const Dim& dim, int& steps) {
   for (const DimTerm& term : DimNode::terms_of(dim)) {
     if ((low && *low >= 0) || --steps < 0) break;
     if (term.factors.size() == 1)
-      low = tighter(low, low_without(dim, term.coefficient, *term.factors[0], steps), true);
+      low = tighter(low, low_without(dim, term.coefficient, term.factors[0], steps), true);
   }
   return low;
 }
 
 }  // namespace
+
+const DimBounds& DimAtom::bounds() const {
+  std::call_once(bounds_are_known_, [this] { bounds_ = atom_bounds(*this); });
+  return bounds_;
+}
 
 DimBounds bounds_of(const Dim& dim) {
   DimBounds bounds = bounds_of_terms(dim);

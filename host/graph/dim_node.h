@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,12 +14,25 @@ namespace gantry {
 
 enum class AtomKind : uint8_t { kSymbol, kFloorDiv, kMod, kMax, kMin, kBroadcast };
 
+/// A closed interval; a missing end is unbounded or unknown.
+struct DimBounds {
+  std::optional<int64_t> low, high;
+};
+DimBounds bounds_of(const Dim& dim);
+
 /// What a polynomial is over: a symbol, or a function of two dimensions that does not simplify.
 struct DimAtom {
   AtomKind kind = AtomKind::kSymbol;
   std::string text;  ///< as printed; equal atoms have equal texts, and atoms are ordered by it
   Dim a, b;          ///< operands; unused for a symbol
   DimRange range;    ///< of a symbol
+
+  /// Looked for once: those of a sum ask its atoms many times, and these their operands' atoms.
+  const DimBounds& bounds() const;
+
+ private:
+  mutable std::once_flag bounds_are_known_;
+  mutable DimBounds bounds_;
 };
 using AtomPtr = std::shared_ptr<const DimAtom>;
 /// A product of atoms, sorted by text; a power repeats its atom.
@@ -48,12 +62,6 @@ struct DimNode {
 int compare_factors(const Factors& a, const Factors& b);
 /// The factors of `all` without those of `part`, or nothing if `part` does not divide it.
 std::optional<Factors> divide_factors(const Factors& all, const Factors& part);
-
-/// A closed interval; a missing end is unbounded or unknown.
-struct DimBounds {
-  std::optional<int64_t> low, high;
-};
-DimBounds bounds_of(const Dim& dim);
 
 // Arithmetic that reports overflow as a user error.
 int64_t checked_add(int64_t a, int64_t b);

@@ -176,6 +176,17 @@ TEST(Dim, TheLeastIntegerIsDividedByMinusOneWithoutATrap) {
   EXPECT_THROW(mod(T, Dim(least)), Error);
 }
 
+TEST(Dim, BoundsOfWhatIsNestedDeeplyAreFound) {
+  // As offsets of values that lie above each other. Each level asks twice for what is known of the one below
+  // it.
+  Dim end = N;
+  for (int i = 0; i < 40; ++i) end = max(end + N, T * (i + 2));
+  EXPECT_EQ((end + N).lower_bound(), 0);
+  EXPECT_EQ((end - T * 100).lower_bound(), std::nullopt);
+  EXPECT_EQ(end.evaluate({{"N", 2}, {"T", 1}}), 82);
+  EXPECT_EQ(end.evaluate({{"N", 0}, {"T", 3}}), 123);
+}
+
 TEST(Dim, MissingSymbolIsNamed) {
   try {
     (N + T).evaluate({{"N", 1}});
