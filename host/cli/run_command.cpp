@@ -60,6 +60,11 @@ std::vector<std::string_view> first_texts(const HostTensor& tensor) {
   return texts;
 }
 
+/// Without such an element there is no smallest one, no largest and no mean.
+bool has_finite(const HostTensor& tensor, const TensorSummary& summary) {
+  return element_count(tensor.shape) > static_cast<int64_t>(summary.non_finite);
+}
+
 nlohmann::ordered_json output_json(const std::string& name, const HostTensor& tensor,
                                    const std::string& file) {
   nlohmann::ordered_json json;
@@ -73,9 +78,12 @@ nlohmann::ordered_json output_json(const std::string& name, const HostTensor& te
     return json;
   }
   const TensorSummary summary = summarise(tensor);
-  json["min"] = summary.min;
-  json["max"] = summary.max;
-  json["mean"] = summary.mean;
+  const auto of_finite = [any = has_finite(tensor, summary)](double value) {
+    return any ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+  };
+  json["min"] = of_finite(summary.min);
+  json["max"] = of_finite(summary.max);
+  json["mean"] = of_finite(summary.mean);
   json["non_finite"] = summary.non_finite;
   json["first"] = nlohmann::ordered_json::array();
   for (double value : summary.first) json["first"].push_back(number_json(value));
@@ -101,8 +109,12 @@ std::string output_text(const std::string& name, const HostTensor& tensor, const
     return text_lines(name, tensor) + (file.empty() ? "" : fmt::format("  saved to {}\n", file));
   const TensorSummary summary = summarise(tensor);
   std::string text = fmt::format("{}: {}\n", name, type_and_shape(tensor.type, tensor.shape));
-  text += fmt::format("  min {:.6g}, max {:.6g}, mean {:.6g}", summary.min, summary.max, summary.mean);
-  if (summary.non_finite > 0) text += fmt::format(", {} not finite", summary.non_finite);
+  if (has_finite(tensor, summary)) {
+    text += fmt::format("  min {:.6g}, max {:.6g}, mean {:.6g}", summary.min, summary.max, summary.mean);
+    if (summary.non_finite > 0) text += fmt::format(", {} not finite", summary.non_finite);
+  } else {
+    text += summary.non_finite > 0 ? "  nothing finite" : "  empty";
+  }
   text += "\n  [";
   for (size_t i = 0; i < summary.first.size(); ++i)
     text += fmt::format("{}{:.6g}", i == 0 ? "" : ", ", summary.first[i]);

@@ -68,6 +68,19 @@ class Gir : public ::testing::Test {
   GantryFolders folders_;
 };
 
+TEST_F(Gir, OfNoFiniteElementThereIsNoLargestOne) {
+  folders_.write("m.gir", kByHand);
+  write_floats("none.npy", {0, 3}, {});
+  write_floats("nan.npy", {1, 3}, {NAN, INFINITY, -INFINITY});
+  for (const auto& [file, words] : {std::pair("none.npy", "empty"), std::pair("nan.npy", "nothing finite")}) {
+    const Outcome outcome = gantry({"run", "m.gir", "--input", file});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr(words), Not(HasSubstr("max 0")))) << file;
+    const json output = json::parse(gantry({"run", "m.gir", "--input", file, "--json"}).out)["outputs"][0];
+    for (const char* figure : {"min", "max", "mean"}) EXPECT_TRUE(output[figure].is_null()) << file;
+  }
+}
+
 TEST_F(Gir, TextOfAnImportedNetworkCompilesToTheSameModule) {
   const std::vector<std::vector<std::string>> networks = {{"squeezenet1_1", "--size", "64"}, {"mobilenet_v2", "--size", "32"}, {"bert_tiny", "--dynamic"}};
   for (std::vector<std::string> network : networks) {
