@@ -69,6 +69,23 @@ TEST_F(Program, EveryCommandTeachesByExample) {
   }
 }
 
+TEST_F(Program, MessagesThatCannotBeWrittenEndNothing) {
+  ASSERT_EQ(gantry("zoo lstm -o lstm.onnx").code, 0);
+  const auto code = [&](const std::string& arguments, const std::string& redirection) {
+    const std::string command = "cd '" + folder_.string() + "' && timeout 120 " GANTRY_PROGRAM " " +
+                                arguments + " >/dev/null " + redirection + " </dev/null";
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  for (const char* redirection : {"2>/dev/full", "2>&-"}) {
+    EXPECT_EQ(code("inspect none.onnx", redirection), 1) << redirection;
+    EXPECT_EQ(code("", redirection), 1) << redirection;
+    EXPECT_EQ(code("inspect lstm.onnx --verbose", redirection), 0) << redirection;
+    // Its stages are lines of stderr.
+    EXPECT_EQ(code("compile lstm.onnx -o lstm.gmod --opt 0 --verbose", redirection), 0) << redirection;
+  }
+}
+
 TEST_F(Program, VersionIsPrinted) {
   EXPECT_THAT(gantry("--version").out, StartsWith("gantry 0."));
 }
