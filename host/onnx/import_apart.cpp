@@ -307,7 +307,7 @@ void Importer::convert_list(const NodeList& list) {
     converted.insert(roots.begin(), roots.end());
     try_nodes(roots, [&] { converted.merge(Apart(*this, list, roots, start, *differ).convert()); });
   }
-  malformed.throw_any();
+  malformed.throw_any("nodes");
 }
 
 }  // namespace gantry

@@ -5,6 +5,7 @@
 #include "host/onnx/declared_dim.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/late_sequence.h"
+#include "host/onnx/malformed.h"
 #include "host/onnx/node_import.h"
 #include "host/support/error.h"
 
@@ -212,6 +213,7 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
   std::vector<OpenInput> inputs;
   std::vector<ModelInput> supported;
   GivenSizes given = options_;
+  Malformed malformed;
   std::map<std::string, int> seen;
   std::string names;
   name_symbols(graph);
@@ -224,12 +226,20 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
       supported.push_back(model_input(input));
       for (const auto& [tensor, type] : supported.back().tensors) inputs.push_back({tensor, type.shape});
     };
-    if (!collect(fmt::format("input '{}'", name), add)) {
+    bool is_known = false;
+    try {
+      is_known = collect(fmt::format("input '{}'", name), add);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kUser) throw;
+      malformed.add(error);
+    }
+    if (!is_known) {
       given.shapes.erase(name);
       define_unknown(name, "the model");
     }
     names += (names.empty() ? "" : ", ") + name;
   }
+  malformed.throw_any("inputs");
   for (const auto& [name, value] : options_.values) {
     if (seen.count(name) == 0)
       user_error("there is no input '{}' to give a value to; the model's inputs are: {}", name, names);

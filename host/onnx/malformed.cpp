@@ -8,9 +8,9 @@ namespace gantry {
 namespace {
 
 /// Further lines of a text are indented as its first one is.
-std::string text_of(const std::vector<std::string>& texts) {
+std::string text_of(const std::vector<std::string>& texts, std::string_view what) {
   if (texts.size() == 1) return texts.front();
-  std::string list = fmt::format("{} nodes are wrong:", texts.size());
+  std::string list = fmt::format("{} {} are wrong:", texts.size(), what);
   for (const std::string& text : texts) {
     list += "\n  ";
     for (const char c : text) list += c == '\n' ? std::string("\n  ") : std::string(1, c);
@@ -26,11 +26,11 @@ bool ends_a_name(std::string_view rest) {
 
 }  // namespace
 
-MalformedNodes::MalformedNodes(std::vector<std::string> texts)
-    : Error(ErrorKind::kUser, text_of(texts)), texts_(std::move(texts)) {}
+MalformedModel::MalformedModel(std::vector<std::string> texts, std::string_view what)
+    : Error(ErrorKind::kUser, text_of(texts, what)), texts_(std::move(texts)) {}
 
 void Malformed::add(const Error& error) {
-  const auto* several = dynamic_cast<const MalformedNodes*>(&error);
+  const auto* several = dynamic_cast<const MalformedModel*>(&error);
   const std::vector<std::string> texts =
       several != nullptr ? several->texts() : std::vector<std::string>{error.what()};
   for (const std::string& text : texts) {
@@ -38,8 +38,8 @@ void Malformed::add(const Error& error) {
   }
 }
 
-void Malformed::throw_any() const {
-  if (!texts_.empty()) throw MalformedNodes(texts_);
+void Malformed::throw_any(std::string_view what) const {
+  if (!texts_.empty()) throw MalformedModel(texts_, what);
 }
 
 bool names_node(const std::string& message, const std::string& node) {

@@ -1,30 +1,32 @@
-// Nodes of a model that are wrong, for one message.
+// Nodes and inputs of a model that are wrong, for one message.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/support/error.h"
 
 namespace gantry {
 
-/// A user error of one node or several, a text each.
-class MalformedNodes : public Error {
+/// A user error of one node or several, or of inputs, a text each.
+class MalformedModel : public Error {
  public:
-  explicit MalformedNodes(std::vector<std::string> texts);
+  /// `what` they are, where they are several: "nodes".
+  MalformedModel(std::vector<std::string> texts, std::string_view what);
   const std::vector<std::string>& texts() const { return texts_; }
 
  private:
   std::vector<std::string> texts_;
 };
 
-/// What the conversion of nodes has failed of.
+/// What has failed of them.
 class Malformed {
  public:
-  /// `error`: one that names its node, or MalformedNodes.
+  /// `error`: one that names its node or input, or MalformedModel.
   void add(const Error& error);
-  /// Throws MalformedNodes if there was any.
-  void throw_any() const;
+  /// Throws MalformedModel if there was any; `what` as there.
+  void throw_any(std::string_view what) const;
 
  private:
   std::vector<std::string> texts_;

@@ -238,6 +238,17 @@ TEST(Malformed, WhatIsNotSupportedIsToldBesideAllNodesThatAreWrong) {
   EXPECT_THAT(r.text, testing::AllOf(HasSubstr("2 nodes are wrong:"), HasSubstr("lost"), HasSubstr("alone")));
 }
 
+TEST(Malformed, InputsWithoutShapesAreNamedTogether) {
+  const auto shapeless = [](const std::string& name) {
+    return "input { name: '" + name + "' type { tensor_type { elem_type: 1 } } } ";
+  };
+  const std::string text = message(model(shapeless("a") + tensor("input", "x", 1) + shapeless("b") +
+                                         tensor("output", "y", 1) + node("Relu", "last", "x", "y")));
+  EXPECT_THAT(text, testing::AllOf(HasSubstr("2 inputs are wrong:"), HasSubstr("--shape a="),
+                                   HasSubstr("--shape b=")));
+  EXPECT_THAT(text, Not(HasSubstr("--shape x=")));
+}
+
 TEST(Malformed, ABranchThatIsNeverTakenMayBeWrong) {
   const auto branch = [](const std::string& nodes) {
     return "type: GRAPH g { " + nodes + "output { name: 'q' } }";
