@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <new>
@@ -68,6 +69,23 @@ std::vector<std::string> subcommand_names(const CLI::App* app) {
   return names;
 }
 
+/// "; `gantry compile` takes it", of an option that only few other commands have.
+std::string takers_text(const CLI::App& app, const std::string& option) {
+  constexpr size_t kFew = 3;
+  std::string names;
+  size_t count = 0;
+  for (const CLI::App* command : shown_commands(app)) {
+    const bool takes_it = std::ranges::any_of(command->get_options(), [&](const CLI::Option* own) {
+      return option.starts_with("--") && own->check_lname(option.substr(2));
+    });
+    if (!takes_it) continue;
+    names += fmt::format("{}`{}`", names.empty() ? "" : ", ", full_name(*command));
+    ++count;
+  }
+  if (count == 0 || count > kFew) return "";
+  return fmt::format("; {} {} it", names, count == 1 ? "takes" : "take");
+}
+
 /// A message for a command line that the parser refuses.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = chosen_command(app);
@@ -76,7 +94,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   for (const std::string& argument : unknown) {
     if (!argument.starts_with("-") || argument == "-") continue;
     const std::string name = argument.substr(0, argument.find('='));
-    return fmt::format("unknown option '{}'{}{}", name, did_you_mean(name, option_names(command)), help);
+    const std::string near = did_you_mean(name, option_names(command));
+    return fmt::format("unknown option '{}'{}{}", name, near.empty() ? takers_text(app, name) : near, help);
   }
   if (unknown.empty()) return parse_message(error) + help;
   const std::vector<std::string> commands = subcommand_names(command);

@@ -94,6 +94,7 @@ TEST_F(Program, WrongNamesAreAnsweredWithTheNearest) {
   expect_user_error("comiple x.onnx", "did you mean 'compile'");
   expect_user_error("bench x.onnx --repaet 3", "did you mean '--repeat'");
   expect_user_error("boards lst", "did you mean 'list'");
+  expect_user_error("run x.onnx --specialize N=1", "'--specialize'; `gantry compile` takes it");
   expect_user_error("zoo resnet81", "'resnet18'");
   expect_user_error("run x.onnx --on nowhere", "");
 }
