@@ -123,6 +123,28 @@ uint32_t ModuleBuilder::symbol(const std::string& name) {
   return entry->second;
 }
 
+namespace {
+
+/// Runtimes refuse longer expressions.
+void require_short(const mf::DimExprT& program, const Dim& dim) {
+  size_t depth = 0, deepest = 0;
+  for (const mf::DimStep& step : program.steps) {
+    const bool is_operand = step.opcode() == mf::DimOpcode::Constant || step.opcode() == mf::DimOpcode::Symbol;
+    is_operand ? ++depth : --depth;
+    deepest = std::max(deepest, depth);
+  }
+  if (program.steps.size() <= mf::kMaxDimSteps && deepest <= mf::kMaxDimStack) return;
+  constexpr size_t kShown = 8;
+  std::vector<std::string> names = dim.symbols();
+  const std::string_view more = names.size() > kShown ? ", …" : "";
+  names.resize(std::min(names.size(), kShown));
+  user_error("a size that the model computes of {}{} is too long an expression for a module ({}…); fix some of the "
+             "inputs' sizes with --shape or --dim",
+             fmt::join(names, ", "), more, dim.str().substr(0, 80));
+}
+
+}  // namespace
+
 uint32_t ModuleBuilder::dim_expr(const Dim& dim) {
   auto [entry, is_new] =
       dim_exprs_.try_emplace(dim.str(), static_cast<uint32_t>(module_.manifest.dim_exprs.size()));
@@ -132,6 +154,7 @@ uint32_t ModuleBuilder::dim_expr(const Dim& dim) {
       int64_t value = opcode == Dim::Opcode::kSymbol ? symbol(name) : constant;
       program->steps.emplace_back(value, opcode_of(opcode));
     });
+    require_short(*program, dim);
     module_.manifest.dim_exprs.push_back(std::move(program));
   }
   return entry->second;

@@ -11,11 +11,17 @@
 
 namespace gantry {
 
-/// Elements of an integer or bool tensor of rank 0 or 1.
+/// Elements of an integer or bool tensor, row by row.
 struct Contents {
   Shape dims;
-  bool scalar = false;  ///< rank 0: one element
+  std::vector<int64_t> shape;  ///< of the tensor: as many elements as there are dims
   DType dtype = DType::kI64;
+
+  static Contents vector(Shape dims, DType dtype = DType::kI64);
+  static Contents scalar(Dim dim, DType dtype = DType::kI64);
+  bool is_scalar() const { return shape.empty(); }
+  /// The tensor's.
+  TensorType type() const { return {dtype, Shape(shape.begin(), shape.end())}; }
 };
 
 /// The elements of a constant as dimensions, if it is a short integer vector or scalar.

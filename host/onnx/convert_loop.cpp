@@ -14,7 +14,7 @@ constexpr int64_t kMostTurns = 512;  // that are written out
 
 Binding known_number(DType dtype, int64_t value) {
   Binding binding;
-  binding.contents = Contents{{value}, true, dtype};
+  binding.contents = Contents::scalar(value, dtype);
   return binding;
 }
 

@@ -133,7 +133,7 @@ void convert_at(NodeImport& n) {
 void convert_length(NodeImport& n) {
   const Binding given = sequence_of(n, 0);
   const Dim length = given.late ? length_of(*given.late) : Dim(static_cast<int64_t>(given.sequence->size()));
-  n.set_contents(0, {{length}, true, DType::kI64});
+  n.set_contents(0, Contents::scalar(length));
 }
 
 void convert_concat(NodeImport& n) {
@@ -311,7 +311,7 @@ void convert_optional(NodeImport& n) {
 
 void convert_has_element(NodeImport& n) {
   if (n.has(0) && n.binding(0).has_value != nullptr) return n.set(0, n.binding(0).has_value);
-  n.set_contents(0, {{n.has(0) && !n.binding(0).absent ? 1 : 0}, true, DType::kBool});
+  n.set_contents(0, Contents::scalar(n.has(0) && !n.binding(0).absent ? 1 : 0, DType::kBool));
 }
 
 /// A run in which it has none ends with an error that names the node.

@@ -69,8 +69,10 @@ Value* Importer::dims_as_data(const Contents& contents, const std::string& name)
     to->to = contents.dtype;
     value = build(op::cast, {value}, to);
   }
-  if (!contents.scalar) return value;
-  return build(op::reshape, {value});
+  if (contents.shape.size() == 1) return value;
+  auto as = std::make_shared<ReshapeAttrs>();
+  as->shape = contents.type().shape;
+  return build(op::reshape, {value}, as);
 }
 
 }  // namespace gantry

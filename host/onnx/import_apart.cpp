@@ -33,8 +33,7 @@ std::string kind_of(const Binding& binding) {
   if (binding.absent) return "absent";
   if (binding.value != nullptr) return tensor(binding.value->type);
   if (binding.constant) return tensor(binding.constant->type);
-  if (binding.contents)
-    return tensor({binding.contents->dtype, binding.contents->scalar ? Shape{} : Shape{1}});
+  if (binding.contents) return tensor(binding.contents->type());
   return kUnknown;
 }
 

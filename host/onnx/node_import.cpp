@@ -64,10 +64,7 @@ TensorType NodeImport::type_of(const Binding& binding) {
   expect_tensor(binding);
   if (binding.value) return binding.value->type;
   if (binding.constant) return binding.constant->type;
-  if (binding.contents) {
-    const Contents& c = *binding.contents;
-    return {c.dtype, c.scalar ? Shape{} : Shape{static_cast<int64_t>(c.dims.size())}};
-  }
+  if (binding.contents) return binding.contents->type();
   return data_of(binding)->type;
 }
 
@@ -80,6 +77,11 @@ ConstantPtr NodeImport::constant(size_t i) {
 }
 
 std::optional<Contents> NodeImport::contents(size_t i) {
+  std::optional<Contents> known = elements(i);
+  return known && known->shape.size() <= 1 ? std::move(known) : std::nullopt;
+}
+
+std::optional<Contents> NodeImport::elements(size_t i) {
   if (!has(i)) return std::nullopt;
   Binding& binding = importer_.lookup(proto_.input(static_cast<int>(i)), name_);
   if (binding.contents) return binding.contents;
@@ -89,7 +91,7 @@ std::optional<Contents> NodeImport::contents(size_t i) {
   const bool is_empty =
       binding.value && binding.value->type.shape == Shape{0} &&
       (binding.value->type.dtype == DType::kI64 || binding.value->type.dtype == DType::kI32);
-  if (!binding.contents && is_empty) binding.contents = Contents{{}, false, binding.value->type.dtype};
+  if (!binding.contents && is_empty) binding.contents = Contents::vector({}, binding.value->type.dtype);
   return binding.contents;
 }
 
@@ -107,9 +109,10 @@ Shape NodeImport::dims(size_t i, const char* what, Elements elements) {
   Value* value = input(i);
   Shape dims = bind(value, what, elements);
   // From here on the elements count as known: what is computed from them is dimensions too.
-  if (t.rank() <= 1)
+  if (t.rank() <= 1) {
     importer_.lookup(proto_.input(static_cast<int>(i)), name_).contents =
-        Contents{dims, t.rank() == 0, t.dtype};
+        t.rank() == 0 ? Contents::scalar(dims.front(), t.dtype) : Contents::vector(dims, t.dtype);
+  }
   return dims;
 }
 
@@ -447,7 +450,7 @@ void NodeImport::probe_branch(const onnx::GraphProto& branch) {
 }
 
 Value* NodeImport::dims_as_data(Shape dims) {
-  return importer_.dims_as_data({std::move(dims), false, DType::kI64}, name_);
+  return importer_.dims_as_data(Contents::vector(std::move(dims)), name_);
 }
 
 std::vector<Value*> NodeImport::add_any(const OpHandle& op, std::vector<Value*> inputs,

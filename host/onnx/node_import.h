@@ -90,6 +90,8 @@ class NodeImport {
   ConstantPtr constant(size_t i);
   /// Elements of an integer vector or scalar as dimensions, if they are known now.
   std::optional<Contents> contents(size_t i);
+  /// The same, and those of integer tensors of more axes that were computed from vectors.
+  std::optional<Contents> elements(size_t i);
   /// As contents(); where the elements are only known when the model runs, symbols that stand for them, bound by a
   /// node (bind_dims). `what` is unsupported where their number is not known either.
   Shape dims(size_t i, const char* what, Elements elements = Elements::kSizes);

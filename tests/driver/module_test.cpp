@@ -52,14 +52,9 @@ TEST(Module, IsTheSameWithKernelsThatWereCompiledBefore) {
   std::filesystem::remove_all(folder);
 }
 
-/// The message with which a graph of one relu is refused whose tensors have so many dimensions; empty: it is
-/// compiled.
-std::string refusal_of_rank(int rank) {
-  std::string type = "Tensor[(2";
-  for (int i = 1; i < rank; ++i) type += ", 1";
-  type += "), f32]";
-  const Graph graph = parse_graph(
-      fmt::format("fn @main(%x: {0}) -> {0} {{\n  %y = nn.relu(%x)\n  return %y\n}}\n", type), op_set());
+/// The message with which a graph is refused; empty: it is compiled.
+std::string refusal_of(const std::string& text) {
+  const Graph graph = parse_graph(text, op_set());
   CompileOptions options;
   options.targets = {find_target("x86-64-v3")};
   try {
@@ -71,10 +66,32 @@ std::string refusal_of_rank(int rank) {
   return "";
 }
 
+/// Of a graph of one relu whose tensors have so many dimensions.
+std::string refusal_of_rank(int rank) {
+  std::string type = "Tensor[(2";
+  for (int i = 1; i < rank; ++i) type += ", 1";
+  type += "), f32]";
+  return refusal_of(fmt::format("fn @main(%x: {0}) -> {0} {{\n  %y = nn.relu(%x)\n  return %y\n}}\n", type));
+}
+
 TEST(Module, RefusesInputsOfMoreDimensionsThanRuntimesTake) {
   EXPECT_EQ(refusal_of_rank(16), "");
   EXPECT_THAT(refusal_of_rank(17),
               ::testing::HasSubstr("'x' has 17 dimensions: inputs and outputs have at most 16"));
+}
+
+TEST(Module, RefusesSizesWhoseExpressionsRuntimesDoNotTake) {
+  const auto refusal_of_depth = [](int depth) {
+    std::string size = "H";
+    for (int i = 0; i < depth; ++i) size = fmt::format("mod(H, {}+1)", size);
+    return refusal_of(
+        fmt::format("fn @main(%x: Tensor[(H), f32]) -> Tensor[({0}), f32] {{\n"
+                    "  %y = broadcast_to(const(f32, [], [1]), shape=({0}))\n  return %y\n}}\n",
+                    size));
+  };
+  EXPECT_EQ(refusal_of_depth(4), "");
+  EXPECT_THAT(refusal_of_depth(70),
+              ::testing::AllOf(::testing::HasSubstr("computes of H is too long"), ::testing::HasSubstr("--dim")));
 }
 
 TEST(Module, NamesKernelsByTheirOpsAndAlgorithms) {

@@ -105,5 +105,88 @@ TEST(SymbolicConstantOfShape, HasNoElementsWhereAnotherDimensionIsZero) {
               ::testing::ElementsAre("Tensor[(N, 0, 1), f32]", "Tensor[(N, 3, 1), f32]"));
 }
 
+std::string integers(const std::string& name, const std::string& elements) {
+  std::string text = "type: INTS ";
+  std::istringstream words(elements);
+  for (std::string word; words >> word;) text += "ints: " + word + " ";
+  return node("Constant", "", name, attribute("value_ints", text));
+}
+
+/// The first output's shape where N is `n`.
+std::vector<int64_t> sizes(const Graph& graph, int64_t n) {
+  std::vector<int64_t> extents;
+  for (const Dim& dim : graph.main.outputs[0]->type.shape) extents.push_back(dim.evaluate({{"N", n}}));
+  return extents;
+}
+
+// As PyTorch's exporter writes pad(x, (0, 0, 0, -N % 4)): pairs from the last axis on, turned around as a matrix.
+TEST(SymbolicPad, FillsUpToAMultipleByAmountsThatExportersTurnAround) {
+  const Graph graph = imported_graph(
+      open_input("x", "N 3") + node("Shape", "x", "n", integer("end", 1)) + integers("four", "4") +
+          node("Neg", "n", "minus") + node("Mod", "minus four", "amount") + integers("none", "0 0 0") +
+          node("Concat", "none amount", "pairs", integer("axis", 0)) + integers("two_columns", "-1 2") +
+          node("Reshape", "pairs two_columns", "rows") + integers("last", "-1") +
+          integers("before_all", "-9223372036854775807") + integers("axis", "0") +
+          node("Slice", "rows last before_all axis last", "turned") +
+          node("Transpose", "turned", "columns", attribute("perm", "type: INTS ints: 1 ints: 0")) +
+          node("Reshape", "columns last", "list") + node("Cast", "list", "pads", integer("to", 7)) +
+          node("Pad", "x pads", "y"),
+      "y");
+  EXPECT_EQ(graph.main.nodes().size(), 1U);
+  const std::vector<std::pair<int64_t, int64_t>> rows = {{1, 4}, {4, 4}, {5, 8}, {7, 8}, {8, 8}};
+  for (const auto& [n, filled] : rows) EXPECT_THAT(sizes(graph, n), ::testing::ElementsAre(filled, 3)) << n;
+}
+
+// repeat_interleave(x, N, 0) of PyTorch's exporter.
+TEST(SymbolicTile, RepeatsAnAxisThatAOneHotNames) {
+  const Graph graph = imported_graph(
+      open_input("x", "1 1 5") + open_input("like", "N") + node("Shape", "like", "n") + integers("one", "1") +
+          node("Constant", "", "depth", attribute("value_int", "type: INT i: 3")) +
+          node("Concat", "one n", "values", integer("axis", 0)) +
+          node("OneHot", "one depth values", "hot", integer("axis", 1)) + integers("all", "-1") +
+          node("Reshape", "hot all", "repeats") + node("Tile", "x repeats", "y"),
+      "y");
+  EXPECT_EQ(graph.main.nodes().size(), 1U);
+  EXPECT_THAT(sizes(graph, 7), ::testing::ElementsAre(1, 7, 5));
+}
+
+// With fmod the remainder has the sign of the dividend, -2 here: amounts below 0 cut.
+TEST(SymbolicPad, CutsByATruncatedRemainder) {
+  const Given x = random({6}, 1);
+  const Inputs inputs = {{"x", x}};
+  const std::string nodes =
+      node("Shape", "x", "n") + integers("four", "4") + node("Neg", "n", "minus") +
+      node("Mod", "minus four", "amount", integer("fmod", 1)) + integers("none", "0") +
+      node("Concat", "none amount", "pads", integer("axis", 0)) + node("Pad", "x pads", "y");
+  const auto actual = results(parse(nodes, inputs, "y", kNewest), inputs);
+  expect_near(actual.at(0), {x.values.begin(), x.values.begin() + 4}, 0);
+}
+
+// What is known of a matrix is the same when it is read as data.
+TEST(SymbolicContents, OfAMatrixAreItsRows) {
+  const Inputs inputs = {{"x", random({2, 3, 4, 5}, 1)}};
+  const std::string nodes = node("Shape", "x", "s") + integers("rows", "2 2") + node("Reshape", "s rows", "m") +
+                            node("Transpose", "m", "turned") + integers("one", "1") + integers("two", "2") +
+                            node("Slice", "turned one two one", "right") + node("Neg", "right", "less") +
+                            node("Cast", "turned", "y", integer("to", 1)) +
+                            node("Cast", "less", "z", integer("to", 1));
+  const auto actual = results(parse(nodes, inputs, "y z", kNewest), inputs);
+  EXPECT_THAT(actual.at(0), ::testing::ElementsAre(2, 4, 3, 5));
+  EXPECT_THAT(actual.at(1), ::testing::ElementsAre(-4, -5));
+}
+
+TEST(SymbolicContents, OfAOneHotLieAlongItsAxis) {
+  const Inputs inputs = {{"x", random({7, 9}, 1)}};
+  const std::string nodes = node("Shape", "x", "values") + integers("labels", "2 -1 0") +
+                            node("Constant", "", "depth", attribute("value_int", "type: INT i: 3")) +
+                            node("OneHot", "labels depth values", "first", integer("axis", 0)) +
+                            node("OneHot", "labels depth values", "last") +
+                            node("Cast", "first", "y", integer("to", 1)) +
+                            node("Cast", "last", "z", integer("to", 1));
+  const auto actual = results(parse(nodes, inputs, "y z", kNewest), inputs);
+  EXPECT_THAT(actual.at(0), ::testing::ElementsAre(7, 7, 9, 7, 7, 7, 9, 9, 7));
+  EXPECT_THAT(actual.at(1), ::testing::ElementsAre(7, 7, 9, 7, 7, 9, 9, 7, 7));
+}
+
 }  // namespace
 }  // namespace gantry
