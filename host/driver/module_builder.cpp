@@ -129,7 +129,8 @@ namespace {
 void require_short(const mf::DimExprT& program, const Dim& dim) {
   size_t depth = 0, deepest = 0;
   for (const mf::DimStep& step : program.steps) {
-    const bool is_operand = step.opcode() == mf::DimOpcode::Constant || step.opcode() == mf::DimOpcode::Symbol;
+    const bool is_operand =
+        step.opcode() == mf::DimOpcode::Constant || step.opcode() == mf::DimOpcode::Symbol;
     is_operand ? ++depth : --depth;
     deepest = std::max(deepest, depth);
   }
@@ -138,9 +139,10 @@ void require_short(const mf::DimExprT& program, const Dim& dim) {
   std::vector<std::string> names = dim.symbols();
   const std::string_view more = names.size() > kShown ? ", …" : "";
   names.resize(std::min(names.size(), kShown));
-  user_error("a size that the model computes of {}{} is too long an expression for a module ({}…); fix some of the "
-             "inputs' sizes with --shape or --dim",
-             fmt::join(names, ", "), more, dim.str().substr(0, 80));
+  user_error(
+      "a size that the model computes of {}{} is too long an expression for a module ({}…); fix some of the "
+      "inputs' sizes with --shape or --dim",
+      fmt::join(names, ", "), more, dim.str().substr(0, 80));
 }
 
 }  // namespace

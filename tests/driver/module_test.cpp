@@ -90,8 +90,8 @@ TEST(Module, RefusesSizesWhoseExpressionsRuntimesDoNotTake) {
                     size));
   };
   EXPECT_EQ(refusal_of_depth(4), "");
-  EXPECT_THAT(refusal_of_depth(70),
-              ::testing::AllOf(::testing::HasSubstr("computes of H is too long"), ::testing::HasSubstr("--dim")));
+  EXPECT_THAT(refusal_of_depth(70), ::testing::AllOf(::testing::HasSubstr("computes of H is too long"),
+                                                     ::testing::HasSubstr("--dim")));
 }
 
 TEST(Module, NamesKernelsByTheirOpsAndAlgorithms) {

@@ -119,7 +119,8 @@ std::vector<int64_t> sizes(const Graph& graph, int64_t n) {
   return extents;
 }
 
-// As PyTorch's exporter writes pad(x, (0, 0, 0, -N % 4)): pairs from the last axis on, turned around as a matrix.
+// As PyTorch's exporter writes pad(x, (0, 0, 0, -N % 4)): pairs from the last axis on, turned around as a
+// matrix.
 TEST(SymbolicPad, FillsUpToAMultipleByAmountsThatExportersTurnAround) {
   const Graph graph = imported_graph(
       open_input("x", "N 3") + node("Shape", "x", "n", integer("end", 1)) + integers("four", "4") +
@@ -154,10 +155,10 @@ TEST(SymbolicTile, RepeatsAnAxisThatAOneHotNames) {
 TEST(SymbolicPad, CutsByATruncatedRemainder) {
   const Given x = random({6}, 1);
   const Inputs inputs = {{"x", x}};
-  const std::string nodes =
-      node("Shape", "x", "n") + integers("four", "4") + node("Neg", "n", "minus") +
-      node("Mod", "minus four", "amount", integer("fmod", 1)) + integers("none", "0") +
-      node("Concat", "none amount", "pads", integer("axis", 0)) + node("Pad", "x pads", "y");
+  const std::string nodes = node("Shape", "x", "n") + integers("four", "4") + node("Neg", "n", "minus") +
+                            node("Mod", "minus four", "amount", integer("fmod", 1)) + integers("none", "0") +
+                            node("Concat", "none amount", "pads", integer("axis", 0)) +
+                            node("Pad", "x pads", "y");
   const auto actual = results(parse(nodes, inputs, "y", kNewest), inputs);
   expect_near(actual.at(0), {x.values.begin(), x.values.begin() + 4}, 0);
 }
@@ -165,11 +166,11 @@ TEST(SymbolicPad, CutsByATruncatedRemainder) {
 // What is known of a matrix is the same when it is read as data.
 TEST(SymbolicContents, OfAMatrixAreItsRows) {
   const Inputs inputs = {{"x", random({2, 3, 4, 5}, 1)}};
-  const std::string nodes = node("Shape", "x", "s") + integers("rows", "2 2") + node("Reshape", "s rows", "m") +
-                            node("Transpose", "m", "turned") + integers("one", "1") + integers("two", "2") +
-                            node("Slice", "turned one two one", "right") + node("Neg", "right", "less") +
-                            node("Cast", "turned", "y", integer("to", 1)) +
-                            node("Cast", "less", "z", integer("to", 1));
+  const std::string nodes =
+      node("Shape", "x", "s") + integers("rows", "2 2") + node("Reshape", "s rows", "m") +
+      node("Transpose", "m", "turned") + integers("one", "1") + integers("two", "2") +
+      node("Slice", "turned one two one", "right") + node("Neg", "right", "less") +
+      node("Cast", "turned", "y", integer("to", 1)) + node("Cast", "less", "z", integer("to", 1));
   const auto actual = results(parse(nodes, inputs, "y z", kNewest), inputs);
   EXPECT_THAT(actual.at(0), ::testing::ElementsAre(2, 4, 3, 5));
   EXPECT_THAT(actual.at(1), ::testing::ElementsAre(-4, -5));
