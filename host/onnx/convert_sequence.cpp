@@ -183,13 +183,31 @@ Term late_part_sizes(NodeImport& n, const Dim& extent) {
   return minimum(whole, all - Term::range(n, count) * whole);
 }
 
+/// What all parts are long where no number of them changes that: ones, or a list that repeats one number.
+std::optional<Dim> length_of_each(NodeImport& n, const Term& lengths) {
+  if (!n.has(1)) return Dim(1);
+  if (n.type(1).rank() != 1) {
+    const auto size = n.contents(1);
+    return size && size->dims.front() == Dim(1) ? std::optional(Dim(1)) : std::nullopt;
+  }
+  const Value* list = lengths;
+  if (list->producer == nullptr || !list->producer->is(op::broadcast_to)) return std::nullopt;
+  const Value* repeated = list->producer->inputs[0];
+  if (!repeated->is_constant() || !(element_count(repeated->type.shape) == Dim(1))) return std::nullopt;
+  const auto number = contents_of(*repeated->constant);
+  return number ? std::optional(number->dims.front()) : std::nullopt;
+}
+
 void convert_split(NodeImport& n) {
   const Term x = Term::input(n, 0);
   const int64_t axis = n.axis(n.integer("axis", 0), x.rank());
   const bool squeezed = !n.has(1) && n.integer("keepdims", 1) == 0;
   const Dim extent = x.dim(axis);
   const std::optional<Shape> sizes = part_sizes(n, extent);
-  if (!sizes) return n.set_late(0, parts_of(n, x, axis, late_part_sizes(n, extent), squeezed));
+  if (!sizes) {
+    const Term lengths = late_part_sizes(n, extent);
+    return n.set_late(0, parts_of(n, x, axis, lengths, length_of_each(n, lengths), squeezed));
+  }
   Parts elements;
   Dim begin = 0;
   for (const Dim& size : *sizes) {

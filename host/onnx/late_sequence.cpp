@@ -112,6 +112,7 @@ Term spliced(const Term& x, const Dim& begin, const Dim& end, const std::optiona
 /// As a sequence of tensors of that kind, which its own are.
 LateSequence widened(NodeImport& n, const LateSequence& sequence, const ElementKind& kind) {
   LateSequence wide = sequence;
+  if (!(kind == kind_of(sequence))) wide.common.clear();
   wide.ranks_differ = kind.ranks_differ;
   const Term dims(n, sequence.dims);
   const int64_t more = kind.rank + 1 - dims.dim(1).value();
@@ -231,6 +232,9 @@ LateSequence inserted(NodeImport& n, const LateSequence& sequence, const Term& x
   LateSequence result = widened(n, sequence, kind);
   const Term elements(n, result.elements), dims(n, result.dims);
   const Term flat = x.reshaped({volume(x)}), row = row_of(n, x.shape(), kind.rank);
+  for (size_t i = 0; i < result.common.size(); ++i) {
+    if (result.common[i] != x.shape()[i]) result.common[i].reset();
+  }
   if (!position) {
     result.elements = concatenated({elements, flat}, 0);
     result.dims = concatenated({dims, row}, 0);
@@ -255,6 +259,31 @@ LateSequence erased(NodeImport& n, const LateSequence& sequence, const std::opti
   return result;
 }
 
+namespace {
+
+/// Where a tensor begins among the elements, and its shape.
+struct Place {
+  Dim begin;
+  Shape shape;
+};
+Place place_of(NodeImport& n, const LateSequence& sequence, const Term& begin, const Term& row, int rank) {
+  std::vector<Term> unknown{begin};
+  if (sequence.common.empty()) unknown.push_back(row.sliced(0, 1, 1 + rank));
+  for (size_t i = 0; i < sequence.common.size(); ++i) {
+    const auto column = static_cast<int64_t>(i) + 1;
+    if (!sequence.common[i]) unknown.push_back(row.sliced(0, column, column + 1));
+  }
+  const Shape found = bound(n, unknown, "shape of a tensor");
+  Place place{found[0], {found.begin() + 1, found.end()}};
+  for (size_t i = 0; i < sequence.common.size(); ++i) {
+    if (sequence.common[i])
+      place.shape.insert(place.shape.begin() + static_cast<std::ptrdiff_t>(i), *sequence.common[i]);
+  }
+  return place;
+}
+
+}  // namespace
+
 Term element_at(NodeImport& n, const LateSequence& sequence, const Term& position, std::optional<int> rank) {
   const ElementKind kind = kind_of(sequence);
   if (!kind.ranks_differ) rank = kind.rank;
@@ -266,9 +295,7 @@ Term element_at(NodeImport& n, const LateSequence& sequence, const Term& positio
   const Found found = find(n, sequence, position, false);
   const Term row = row_at(n, dims, found.at);
   if (kind.ranks_differ) require_equal(n, n.bind(row.sliced(0, 0, 1), "rank of a tensor")[0], *rank);
-  Shape shape = bound(n, {found.begin, row.sliced(0, 1, 1 + *rank)}, "shape of a tensor");
-  const Dim begin = shape[0];
-  shape.erase(shape.begin());
+  const auto [begin, shape] = place_of(n, sequence, found.begin, row, *rank);
   const Dim end = begin + element_count(shape);
   // Nothing may read beyond the data, whatever the running model computes.
   require_at_most(n, end, elements.dim(0));
@@ -354,7 +381,8 @@ Term concatenated(NodeImport& n, const LateSequence& sequence, int64_t axis, boo
   return gather(table, rows.reshaped({before * extent}), 0).reshaped(shape);
 }
 
-LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& lengths, bool squeezed) {
+LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& lengths, std::optional<Dim> each,
+                      bool squeezed) {
   const Dim count = lengths.dim(0), extent = x.dim(axis);
   const Dim before = outer(x.shape(), axis), behind = inner(x.shape(), axis);
   LateSequence parts;
@@ -373,6 +401,7 @@ LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& le
   std::vector<Term> columns{Term::filled(n, DType::kI64, x.rank() - (squeezed ? 1 : 0), {count, 1})};
   for (int64_t i = 0; i < x.rank(); ++i) {
     if (i == axis && squeezed) continue;
+    parts.common.push_back(i == axis ? each : std::optional(x.dim(i)));
     columns.push_back(i == axis ? lengths.unsqueezed(1) : as_number(n, x.dim(i)).broadcast({count, 1}));
   }
   parts.dims = columns.size() == 1 ? columns[0] : concatenated(columns, 1);

@@ -54,7 +54,9 @@ Term element_at(NodeImport& n, const LateSequence& sequence, const Term& positio
 Term concatenated(NodeImport& n, const LateSequence& sequence, int64_t axis, bool is_new,
                   std::optional<int> rank);
 /// Parts of x along an axis, of these lengths (i64, a vector that is as long as there are parts), which
-/// together make its extent. Without that axis where `squeezed`: then all lengths are 1.
-LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& lengths, bool squeezed);
+/// together make its extent. `each`: what every length is, where that is known. Without that axis where
+/// `squeezed`: then all lengths are 1.
+LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& lengths, std::optional<Dim> each,
+                      bool squeezed);
 
 }  // namespace gantry

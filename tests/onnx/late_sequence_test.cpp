@@ -249,6 +249,29 @@ TEST(LateSequence, IsOfAsManyPartsAsDataSay) {
   EXPECT_THAT(error_of(nodes, "first", {{"x", x}, {"is_size", floats({0, 1, 1})}}), HasSubstr("for s"));
 }
 
+TEST(LateSequence, OfSinglePartsHasTensorsOfKnownShapes) {
+  // As PyTorch's exporter writes repeat_interleave(x, times, 0): how long the list `shape` is must be known.
+  const std::string ones = attribute("value", "type: TENSOR t { dims: 1 data_type: 7 int64_data: 1 } ");
+  const std::string body = node("SequenceAt", "numbers i", "number") + node("SequenceAt", "rows i", "row") +
+                           node("Unsqueeze", "row v1", "wide") +
+                           node("Concat", "v1 number v2", "shape", integer("axis", 0)) +
+                           node("Expand", "wide shape", "many") + node("Reshape", "many columns", "part") +
+                           node("SequenceInsert", "s part", "t") + node("Identity", "c", "again");
+  const std::string nodes =
+      node("NonZero", "is_kept", "positions") + node("Squeeze", "positions v0", "at") +
+      node("Gather", "x at", "kept") + node("Gather", "times at", "kept_times") +
+      node("Shape", "kept_times", "count") + node("Squeeze", "count v0", "m") +
+      node("ConstantOfShape", "count", "ones", ones) +
+      node("SplitToSequence", "kept_times ones", "numbers") + node("SplitToSequence", "kept ones", "rows") +
+      node("Concat", "vm1 v2", "columns", integer("axis", 0)) + node("SequenceEmpty", "", "empty") +
+      node("Loop", "m - empty", "all", graph("body", "i c s", body, "again t")) +
+      node("ConcatFromSequence", "all", "y", integer("axis", 0));
+  const Inputs inputs = {{"x", {{5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}},
+                         {"times", {{5}, {2, 9, 3, 1, 2}, DType::kI64}},
+                         {"is_kept", floats({1, 0, 1, 1, 0})}};
+  EXPECT_THAT(run(nodes, "y", inputs), ElementsAre(ElementsAre(1, 2, 1, 2, 5, 6, 5, 6, 5, 6, 7, 8)));
+}
+
 TEST(LateSequence, IsMappedTensorByTensor) {
   const std::string body = graph("body", "e f",
                                  node("Mul", "e f", "g") + node("Shape", "e", "size") +
