@@ -44,7 +44,8 @@ struct LateSequence {
   /// i64 [n, 1 + R], a row a tensor: its rank, at most R, then its dimensions, and 1 behind the last.
   Value* dims = nullptr;
   bool ranks_differ = false;  ///< else all are R
-  /// The dimensions that every tensor is known to have, R where all are of that rank; empty: nothing is known.
+  /// The dimensions that every tensor is known to have, R where all are of that rank; empty: nothing is
+  /// known.
   std::vector<std::optional<Dim>> common = {};
 };
 

@@ -381,8 +381,8 @@ Term concatenated(NodeImport& n, const LateSequence& sequence, int64_t axis, boo
   return gather(table, rows.reshaped({before * extent}), 0).reshaped(shape);
 }
 
-LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& lengths, std::optional<Dim> each,
-                      bool squeezed) {
+LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& lengths,
+                      std::optional<Dim> each, bool squeezed) {
   const Dim count = lengths.dim(0), extent = x.dim(axis);
   const Dim before = outer(x.shape(), axis), behind = inner(x.shape(), axis);
   LateSequence parts;

@@ -56,7 +56,7 @@ Term concatenated(NodeImport& n, const LateSequence& sequence, int64_t axis, boo
 /// Parts of x along an axis, of these lengths (i64, a vector that is as long as there are parts), which
 /// together make its extent. `each`: what every length is, where that is known. Without that axis where
 /// `squeezed`: then all lengths are 1.
-LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& lengths, std::optional<Dim> each,
-                      bool squeezed);
+LateSequence parts_of(NodeImport& n, const Term& x, int64_t axis, const Term& lengths,
+                      std::optional<Dim> each, bool squeezed);
 
 }  // namespace gantry

@@ -261,9 +261,9 @@ TEST(LateSequence, OfSinglePartsHasTensorsOfKnownShapes) {
       node("NonZero", "is_kept", "positions") + node("Squeeze", "positions v0", "at") +
       node("Gather", "x at", "kept") + node("Gather", "times at", "kept_times") +
       node("Shape", "kept_times", "count") + node("Squeeze", "count v0", "m") +
-      node("ConstantOfShape", "count", "ones", ones) +
-      node("SplitToSequence", "kept_times ones", "numbers") + node("SplitToSequence", "kept ones", "rows") +
-      node("Concat", "vm1 v2", "columns", integer("axis", 0)) + node("SequenceEmpty", "", "empty") +
+      node("ConstantOfShape", "count", "ones", ones) + node("SplitToSequence", "kept_times ones", "numbers") +
+      node("SplitToSequence", "kept ones", "rows") + node("Concat", "vm1 v2", "columns", integer("axis", 0)) +
+      node("SequenceEmpty", "", "empty") +
       node("Loop", "m - empty", "all", graph("body", "i c s", body, "again t")) +
       node("ConcatFromSequence", "all", "y", integer("axis", 0));
   const Inputs inputs = {{"x", {{5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}},
