@@ -104,4 +104,11 @@ Shape DataDims::named(Shape dims, const std::string& hint, const std::string& no
   return dims;
 }
 
+Dim DataDims::brief(const Dim& dim, const std::string& node) {
+  constexpr size_t kMostSteps = 128;
+  size_t steps = 0;
+  dim.visit_postfix([&](Dim::Opcode, int64_t, const std::string&) { ++steps; });
+  return steps <= kMostSteps ? dim : named({dim}, "size", node)[0];
+}
+
 }  // namespace gantry

@@ -23,6 +23,9 @@ class DataDims {
   Shape of(Value* value, Elements elements, const std::string& node);
   /// New symbols for the dimensions that are neither constants nor symbols.
   Shape named(Shape dims, const std::string& hint, const std::string& node);
+  /// The dimension, under a name of its own where it is a long expression: those of a layer are made of those of the
+  /// layer before, and double in each.
+  Dim brief(const Dim& dim, const std::string& node);
   /// Whether data decide on the sign of the dimension too.
   bool may_be_negative(const Dim& dim) const;
   /// max(dim, 0): one of the two symbols of an element, where the dimension is that element or its opposite.

@@ -132,6 +132,10 @@ void NodeImport::assume_length(size_t i, std::optional<int64_t> count) {
   importer_.lookup(proto_.input(static_cast<int>(i)), name_).value = known;
 }
 
+DataDims& NodeImport::data_dims() {
+  return importer_.data_dims();
+}
+
 bool NodeImport::may_be_negative(const Dim& dim) const {
   return importer_.data_dims().may_be_negative(dim);
 }
@@ -459,7 +463,7 @@ std::vector<Value*> NodeImport::add_any(const OpHandle& op, std::vector<Value*> 
   std::vector<ConstantPtr> known = importer_.try_evaluate(op, attrs, inputs);
   if (known.empty()) {
     const OpDef& declared = op_set().get(op);
-    repeat_open_operands(function, declared, inputs, name_);
+    repeat_open_operands(function, declared, inputs, name_, importer_.data_dims());
     return infer_and_add(function, declared, std::move(attrs), std::move(inputs), {name_})->results;
   }
   std::vector<Value*> values;

@@ -21,6 +21,7 @@ class AttributeProto;
 
 namespace gantry {
 
+class DataDims;
 class Importer;
 // These are in importer.h.
 struct Binding;
@@ -97,6 +98,7 @@ class NodeImport {
   Shape dims(size_t i, const char* what, Elements elements = Elements::kSizes);
   /// Symbols for the elements of an integer tensor that the model computes.
   Shape bind(Value* value, const char* what, Elements elements = Elements::kSizes);
+  DataDims& data_dims();
   /// Whether data decide on the sign of a dimension too.
   bool may_be_negative(const Dim& dim) const;
   /// max(dim, 0), simpler where the dimension is an element that data give.

@@ -129,6 +129,32 @@ TEST(OpenOperands, OfAProductBroadcastTheirBatches) {
   EXPECT_THAT(elements_of(y), ::testing::ElementsAre(16, 22, 34, 49, 52, 58, 124, 139));
 }
 
+// Of every layer's size the next one's is made: as one expression the last would have 2^40 terms.
+TEST(OpenOperands, InManyLayersMakeNoLongExpressions) {
+  constexpr int64_t kLayers = 40;
+  std::string text = open_input("x0", "unk__0") +
+                     node("Constant", "", "pads", attribute("value_ints", "type: INTS ints: 0 ints: 1"));
+  for (int64_t i = 1; i <= kLayers; ++i) {
+    text += open_input(fmt::format("x{}", i), fmt::format("unk__{}", i)) +
+            node("Add", fmt::format("x{0} y{1}", i, i - 1), fmt::format("s{}", i)) +
+            node("Pad", fmt::format("s{} pads", i), fmt::format("y{}", i));
+  }
+  const Graph graph = imported_graph(node("Identity", "x0", "y0") + text, fmt::format("y{}", kLayers));
+  EXPECT_LT(graph.main.outputs[0]->type.str().size(), 2000U);
+  for (const int64_t repeated_layers : {2, 3}) {
+    std::vector<ConstantPtr> inputs{counting({2}, 1)};
+    std::vector<float> expected{1, 2};
+    for (int64_t i = 1; i <= kLayers; ++i) {
+      const int64_t extent = i % repeated_layers == 0 ? 1 : i + 1;
+      inputs.push_back(counting({extent}, static_cast<float>(i)));
+      const std::vector<float> x = repeated(inputs.back(), {i + 1});
+      for (size_t at = 0; at < expected.size(); ++at) expected[at] += x[at];
+      expected.push_back(0);
+    }
+    EXPECT_EQ(elements_of(testing::interpret_function(graph.main, inputs).at(0)), expected);
+  }
+}
+
 TEST(OpenOperands, OfOneNameAddNothing) {
   const Graph graph =
       imported_graph(open_input("a", "N H") + open_input("b", "N H") + node("Add", "a b", "y"), "y");
