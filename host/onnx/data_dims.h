@@ -23,8 +23,8 @@ class DataDims {
   Shape of(Value* value, Elements elements, const std::string& node);
   /// New symbols for the dimensions that are neither constants nor symbols.
   Shape named(Shape dims, const std::string& hint, const std::string& node);
-  /// The dimension, under a name of its own where it is a long expression: those of a layer are made of those of the
-  /// layer before, and double in each.
+  /// The dimension, under a name of its own where it is a long expression: those of a layer are made of those
+  /// of the layer before, and double in each.
   Dim brief(const Dim& dim, const std::string& node);
   /// Whether data decide on the sign of the dimension too.
   bool may_be_negative(const Dim& dim) const;
