@@ -9,6 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 # Old operator sets in a version of the format that lets initialisers be no inputs.
 OLDEST_IR = 8
+# The operator set of ai.onnx in models of another domain.
+BESIDE = 18
 
 
 @dataclasses.dataclass
@@ -16,6 +18,7 @@ class Input:
     array: np.ndarray
     constant: bool = False  # an initialiser
     steers: bool = False    # a shape or axes: of a size that the model declares
+    captured: bool = False  # what a body of the node reads by its name, and the node does not
 
 
 @dataclasses.dataclass
@@ -30,6 +33,8 @@ class Case:
     symbolic: bool = False     # the inputs' dimensions are open in the model
     ranks: Optional[list[int]] = None  # of the outputs, once they are known
     judges: tuple[str, ...] = ('reference', 'runtime')
+    domain: str = ''
+    chain: Optional[Callable] = None  # (names of inputs, names of outputs, prefix) -> the nodes, where they are several
 
     def model(self, opset=None):
         """`opset`: of another one that has the same version of the op."""
@@ -39,10 +44,15 @@ class Case:
         return {f'{prefix}x{i}': each.array
                 for i, each in enumerate(self.inputs) if each is not None and not each.constant}
 
-    def node(self, prefix):
-        return helper.make_node(self.op, [f'{prefix}x{i}' if each is not None else '' for i, each in enumerate(self.inputs)],
-                                [f'{prefix}y{i}' if each is not None else '' for i, each in enumerate(self.outputs)],
-                                name=f'{prefix}node', **self.attributes)
+    def nodes(self, prefix):
+        """An attribute that is a function makes a body, whose names begin with the prefix."""
+        inputs = [f'{prefix}x{i}' if each is not None else '' for i, each in enumerate(self.inputs)
+                  if each is None or not each.captured]
+        outputs = [f'{prefix}y{i}' if each is not None else '' for i, each in enumerate(self.outputs)]
+        if self.chain is not None:
+            return self.chain(inputs, outputs, prefix)
+        attributes = {name: value(prefix) if callable(value) else value for name, value in self.attributes.items()}
+        return [helper.make_node(self.op, inputs, outputs, name=f'{prefix}node', domain=self.domain, **attributes)]
 
     def initialisers(self, prefix):
         return [numpy_helper.from_array(each.array, f'{prefix}x{i}')
@@ -73,12 +83,13 @@ class Case:
 
 
 def model_of(cases, opset):
-    """A node each, side by side; of one case without prefixes."""
+    """The nodes of each, side by side; of one case without prefixes. `opset`: of the domain that all of them are of."""
     prefixes = prefixes_of(cases)
-    opsets = [helper.make_opsetid('', opset)]
-    newest_format = helper.find_min_ir_version_for(opsets, ignore_unknown=True) if opset > 12 else OLDEST_IR
+    domain = cases[0].domain
+    opsets = [helper.make_opsetid(domain, opset)] + ([helper.make_opsetid('', BESIDE)] if domain else [])
+    newest_format = helper.find_min_ir_version_for(opsets, ignore_unknown=True) if opset > 12 or domain else OLDEST_IR
     parts = list(zip(cases, prefixes))
-    graph = helper.make_graph([case.node(prefix) for case, prefix in parts], 'cases',
+    graph = helper.make_graph([node for case, prefix in parts for node in case.nodes(prefix)], 'cases',
                               [value for case, prefix in parts for value in case.declared_inputs(prefix)],
                               [value for case, prefix in parts for value in case.declared_outputs(prefix)],
                               [value for case, prefix in parts for value in case.initialisers(prefix)])

@@ -6,7 +6,10 @@ from onnx import TensorProto, helper
 from case import Case, Input
 
 # Types that a file of ONNX holds, and that this program makes no values of.
-OTHERS = {'string', 'complex64', 'complex128'}
+OTHERS = {'complex64', 'complex128'}
+TEXT = np.dtype(object)
+TEXTS = ['', 'a', 'b', 'A', 'ab', 'Ab', 'a b', ' a  b ', 'b,a', ',', 'true', '17', '-2.5',
+         'ä', 'Ä', 'ß', 'łódź', '日本', '🙂', 'é', 'x' * 40]
 SIZES = [1, 2, 3, 4, 5, 7, 8, 9]
 # Ops of which all dimensions are given: gantry needs those of weights, and how long positions are.
 FIXED = {'Conv', 'ConvTranspose', 'DeformConv', 'ConvInteger', 'QLinearConv', 'RNN', 'GRU', 'LSTM', 'GatherND', 'Scatter',
@@ -19,7 +22,7 @@ class Undefined(Exception):
 
 
 def element_type(text):
-    """numpy's type of 'tensor(float16)'; None of what is no tensor of numbers."""
+    """numpy's type of 'tensor(float16)', object of strings; None of what is no tensor of either."""
     name = text.removeprefix('tensor(').removesuffix(')')
     if not text.startswith('tensor(') or name in OTHERS:
         return None
@@ -28,11 +31,11 @@ def element_type(text):
 
 def is_float(dtype):
     """Whether it is a type of floating point, ml_dtypes' among them."""
-    return dtype != bool and not is_integer(dtype)
+    return dtype not in (bool, TEXT) and not is_integer(dtype)
 
 
 def is_integer(dtype):
-    if dtype == bool:
+    if dtype in (bool, TEXT):
         return False
     try:
         ml_dtypes.iinfo(dtype)
@@ -75,10 +78,10 @@ class Draw:
                 return sorted((dtype for dtype in found if dtype is not None), key=str)
         return [element_type(parameter)]
 
-    def type(self, parameter='T', fits=lambda dtype: True):
-        """The element type of a type parameter: float32 thrice as often as another."""
+    def type(self, parameter='T', fits=lambda dtype: True, texts=False):
+        """The element type of a type parameter: float32 thrice as often as another. `texts`: strings are one, too."""
         if parameter not in self.types:
-            allowed = [dtype for dtype in self.allowed(parameter) if fits(dtype)]
+            allowed = [dtype for dtype in self.allowed(parameter) if fits(dtype) and (texts or dtype != TEXT)]
             if not allowed:
                 raise Undefined(f'no type for {parameter}')
             allowed += [dtype for dtype in allowed if dtype == np.float32] * 2
@@ -90,8 +93,8 @@ class Draw:
         kind = self.random.random()
         rank = self.integer(least, most)
         if kind < 0.1 and most >= 4:
-            return tuple(self.choice([1, 2, 2, 3]) if axis < 6 else self.choice([1, 1, 2])
-                         for axis in range(self.integer(5, 9)))
+            return tuple(self.choice([1, 2, 2, 3]) if axis < 6 else self.choice([1, 1, 1, 2])
+                         for axis in range(self.choice([5, 6, 7, 8, 9, 16])))
         if kind < 0.2 and empty and rank > 0:
             shape = [self.choice(SIZES[:high]) for _ in range(rank)]
             shape[self.integer(0, rank - 1)] = 0
@@ -123,8 +126,11 @@ class Draw:
 
     def values(self, dtype, shape, kind='plain'):
         """Of these kinds: plain; whole: small integers, sums of which are exact; positive: from 0.25 on; unit: from -1
-        to 1; special: plain with NaN, infinities, -0, denormals and extremes among them."""
+        to 1; special: plain with NaN, infinities, -0, denormals and extremes among them; extremes: special without NaN
+        and 0, so that all have an order."""
         dtype = np.dtype(dtype)
+        if dtype == TEXT:
+            return self.texts(shape)
         if dtype == bool:
             return self.random.integers(0, 2, shape).astype(bool) if shape != () else np.array(self.chance(0.5))
         if is_integer(dtype):
@@ -137,7 +143,14 @@ class Draw:
             drawn = np.asarray(self.random.normal(0, 2, shape))
         drawn = np.abs(drawn) + 0.25 if kind == 'positive' else drawn
         drawn = np.asarray(drawn, np.float32).astype(dtype)
-        return self._mixed(drawn, special_floats(dtype)) if kind == 'special' else drawn
+        if kind not in ('special', 'extremes'):
+            return drawn
+        special = special_floats(dtype)
+        return self._mixed(drawn, ordered(special) if kind == 'extremes' else special)
+
+    def texts(self, shape, among=TEXTS):
+        """Strings out of these."""
+        return np.asarray(np.array(among, TEXT)[self.random.integers(0, len(among), shape)], TEXT)
 
     def _integers(self, dtype, shape, kind):
         limits = ml_dtypes.iinfo(dtype)
@@ -145,8 +158,8 @@ class Draw:
         low = max(low, 1) if kind == 'positive' else low
         drawn = np.asarray(self.random.integers(low, high + 1, shape)).astype(dtype)
         extremes = [limits.min, limits.min + 1, limits.max - 1, limits.max, 0, 1]
-        return self._mixed(drawn, np.array([int(value) for value in extremes]).astype(dtype)
-                           if limits.max < 2**63 else np.array(extremes, dtype)) if kind == 'special' else drawn
+        return self._mixed(drawn, np.array([int(value) for value in extremes]).astype(dtype) if limits.max < 2**63
+                           else np.array(extremes, dtype)) if kind in ('special', 'extremes') else drawn
 
     def _mixed(self, drawn, special):
         """With a third of the elements out of those that are special."""
@@ -154,8 +167,8 @@ class Draw:
         picked = np.asarray(special[self.random.integers(0, len(special), drawn.shape)])
         return np.where(mask, picked, drawn).astype(drawn.dtype)
 
-    def input(self, parameter, shape, kind='plain'):
-        return Input(self.values(self.type(parameter), shape, kind))
+    def input(self, parameter, shape, kind='plain', texts=False):
+        return Input(self.values(self.type(parameter, texts=texts), shape, kind))
 
     def steering(self, values, dtype=np.int64):
         """What steers shapes or axes: an initialiser, or given when the model runs."""
@@ -163,7 +176,7 @@ class Draw:
         return Input(values, constant=self.chance(0.5) or values.size == 0, steers=True)  # an input's 0 would be open
 
     def case(self, inputs, attributes=None, outputs=None, scale=0.0, oracle=None, fixed=False,
-             judges=('reference', 'runtime')):
+             judges=('reference', 'runtime'), chain=None):
         """`outputs` are types of the outputs, None for one that is left out; usually that of the schema's first output.
         `fixed`: the model says the inputs' dimensions, which it leaves open in a quarter of the other cases.
         `judges`: which evaluators are asked, where one is known to be wrong."""
@@ -173,10 +186,17 @@ class Draw:
             inputs.pop()
         attributes = {name: value for name, value in (attributes or {}).items() if value is not None}
         symbolic = self.chance(0.25) and not fixed and self.op not in FIXED
-        return Case(self.op, self.opset, inputs, types, attributes, scale, oracle, symbolic, judges=judges)
+        return Case(self.op, self.opset, inputs, types, attributes, scale, oracle, symbolic, judges=judges,
+                    domain=self.schema.domain, chain=chain)
 
     def output_type(self, index):
         return self.type(self.schema.outputs[index].type_str)
+
+
+def ordered(special):
+    """Without NaN and zeros."""
+    wide = special.astype(np.float64)
+    return special[~np.isnan(wide) & (wide != 0)]
 
 
 def special_floats(dtype):

@@ -64,8 +64,8 @@ def agree(case, first, second):
     for one, other in zip(first, second):
         if one.shape != other.shape:
             return False
-        if tolerance['rtol'] == 0 or one.dtype.kind in 'biu':
-            same = np.array_equal(one, other) or (one.dtype.kind not in 'biu' and np.array_equal(
+        if tolerance['rtol'] == 0 or one.dtype.kind in 'biuO':
+            same = np.array_equal(one, other) or (one.dtype.kind not in 'biuO' and np.array_equal(
                 one.astype(np.float32), other.astype(np.float32), equal_nan=True))
             if not same:
                 return False

@@ -3,7 +3,7 @@ import ml_dtypes
 import numpy as np
 
 from case import Input
-from draw import Undefined, is_float, is_integer
+from draw import TEXT, TEXTS, Undefined, is_float, is_integer
 
 UNARY = ['Abs', 'Neg', 'Sign', 'Floor', 'Ceil', 'Round', 'Relu', 'Identity', 'IsNaN', 'Not', 'BitwiseNot', 'Reciprocal',
          'Sqrt', 'Exp', 'Log', 'Sin', 'Cos', 'Tan', 'Asin', 'Acos', 'Atan', 'Sinh', 'Cosh', 'Tanh', 'Asinh', 'Acosh',
@@ -18,7 +18,7 @@ def unary(d):
     parameter = d.schema.inputs[0].type_str
     kind = d.choice(['plain', 'special', 'special', 'unit'])
     attributes = {name: d.choice(values) for name, values in SHAPING.items() if d.has(name) and d.chance(0.6)}
-    return d.case([d.input(parameter, d.shape(), kind)], attributes)
+    return d.case([d.input(parameter, d.shape(), kind, texts=True)], attributes)
 
 
 def legacy_operands(d, shape):
@@ -56,6 +56,7 @@ def newest(d, a, b, shape, attributes=None):
 def binary(d):
     first, second, attributes, later = binary_shapes(d)
     parameter = d.schema.inputs[0].type_str
+    d.type(parameter, texts=True)
     a, b = (d.values(d.type(parameter), shape, d.choice(['plain', 'special', 'whole'])) for shape in (first, second))
     if d.op == 'Div' and is_integer(a.dtype):
         b = without(b, [0], 1)
@@ -126,7 +127,7 @@ def variadic(d):
 
 def where(d):
     shape = d.shape()
-    dtype = d.type('T')
+    dtype = d.type('T', texts=True)
     return d.case([d.values(bool, d.broadcast(shape)), d.values(dtype, d.broadcast(shape), 'special'),
                    d.values(dtype, shape, 'special')])
 
@@ -154,8 +155,17 @@ def castable(d, source, target):
     return d.values(source, d.shape(), d.choice(['plain', 'special']))
 
 
+def number_texts(d, shape, target):
+    """Strings of numbers that the type holds."""
+    whole = ['0', '7', '42', '1'] + (['-3', '-8'] if target.kind != 'u' else [])
+    among = whole if is_integer(target) else whole + ['0.5', '-2.25', '1e2', 'NaN', 'INF', '-INF', '+3', '.5', '1E-3']
+    return d.texts(shape, among)
+
+
 def cast(d):
-    source, target = d.type('T1'), d.type('T2')
+    source, target = d.type('T1', texts=True), d.type('T2', texts=True)
+    if TEXT in (source, target):
+        return cast_text(d, source, target)
     x = castable(d, source, target)
     if x.size and is_integer(target) and is_float(source) and not np.isfinite(x.astype(np.float32)).all():
         raise Undefined('NaN as an integer')
@@ -168,6 +178,33 @@ def cast(d):
     if d.version < 6:
         return d.case([x], {'to': code_name(code)}, oracle=lambda run: run('Cast', 13, [x], {'to': code}))
     return d.case([x], dict(attributes, to=code))
+
+
+def width(dtype):
+    """In bits."""
+    limits = ml_dtypes.iinfo(dtype) if is_integer(dtype) else ml_dtypes.finfo(dtype) if dtype != bool else None
+    return 8 if limits is None else limits.bits
+
+
+def bit_cast(d):
+    source = d.type('T1')
+    target = d.type('T2', lambda dtype: width(dtype) == width(source))
+    if target == bool and source != bool:
+        raise Undefined('bits that are no truth')
+    x = d.values(source, d.shape(), 'special')
+    return d.case([x], {'to': element_code(target)}, outputs=[target], oracle=lambda run: [x.view(target)])
+
+
+def cast_text(d, source, target):
+    if d.op == 'CastLike' or d.version < 9 or bool in (source, target):
+        raise Undefined('strings as a pattern, or as truths')
+    if source == TEXT:
+        x = d.texts(d.shape(), TEXTS) if target == TEXT else number_texts(d, d.shape(), target)
+    elif is_integer(source):
+        x = d.values(source, d.shape(), 'special')
+    else:  # how many digits there are of others, implementations do not agree on
+        x = d.values(source, d.shape(), 'whole') + np.asarray(0.5, source)
+    return d.case([x], {'to': element_code(target)})
 
 
 def element_code(dtype):
@@ -186,4 +223,4 @@ FAMILY.update({name: binary for name in [
     'BitwiseAnd', 'BitwiseOr', 'BitwiseXor']})
 FAMILY.update({name: variadic for name in ['Max', 'Min', 'Sum', 'Mean']})
 FAMILY.update({'Mod': mod, 'Pow': power, 'BitShift': shift, 'PRelu': prelu, 'SwiGLU': swiglu, 'Where': where, 'Clip': clip,
-               'Cast': cast, 'CastLike': cast})
+               'Cast': cast, 'CastLike': cast, 'BitCast': bit_cast})

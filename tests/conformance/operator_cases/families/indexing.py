@@ -2,7 +2,7 @@
 import numpy as np
 
 from case import Input
-from draw import Undefined
+from draw import TEXT, Undefined
 
 FAR = [-2**63, -2**40, -2**31, 2**31 - 1, 2**40, 2**63 - 1]
 
@@ -16,7 +16,7 @@ def positions(d, size, shape, negative):
 
 
 def data(d, shape, kind='special', parameter='T'):
-    return d.values(d.type(parameter), shape, kind)
+    return d.values(d.type(parameter, texts=True), shape, kind)
 
 
 def gather(d):
@@ -51,7 +51,7 @@ def tuples(d, sizes, outer):
 
 
 def reduction_of(d, dtype):
-    if d.version < 16 or d.chance(0.5) or dtype == bool:
+    if d.version < 16 or d.chance(0.5) or dtype in (bool, TEXT):
         return None
     return d.choice(['add', 'mul'] + (['max', 'min'] if d.version >= 18 else []))
 
@@ -60,7 +60,7 @@ def scatter_elements(d):
     shape = d.shape(least=1)
     axis = d.axis(len(shape), negative=d.version >= 11)
     at = axis % len(shape)
-    dtype = d.type('T')
+    dtype = d.type('T', texts=True)
     reduction = reduction_of(d, dtype)
     sizes = tuple(d.integer(0 if d.chance(0.1) else min(1, size), size) for size in shape)
     if reduction:
@@ -78,7 +78,7 @@ def scatter_elements(d):
 def scatter_nd(d):
     shape = d.shape(least=1)
     depth = d.integer(1, len(shape))
-    dtype = d.type('T')
+    dtype = d.type('T', texts=True)
     reduction = reduction_of(d, dtype)
     outer = d.shape(least=1, most=2)[:2] if reduction else (d.choice([0, 1, 2, 3]),)
     indices = tuples(d, shape[:depth], outer)
@@ -101,19 +101,32 @@ def slices(d):
     if d.chance(0.05):
         steps[0] = d.choice([2**40, -2**40, 2**63 - 1, -2**63 + 1])
     x = data(d, shape)
+    limits = np.iinfo(np.int64 if d.version < 10 else d.type('Tind'))
+    clip = lambda values: [min(max(value, limits.min), limits.max) for value in values]
+    starts, ends, steps = clip(starts), clip(ends), [max(step, limits.min + 1) for step in clip(steps)]
     natural = axes == list(range(len(axes)))
     if d.version < 10:
         return d.case([x], {'starts': starts, 'ends': ends, 'axes': None if natural and d.chance(0.5) else axes})
-    dtype = d.type('Tind')
-    limits = np.iinfo(dtype)
-    clipped = lambda values: d.steering(np.clip(np.array(values, np.int64), limits.min, limits.max), dtype)
-    inputs = [x, clipped(starts), clipped(ends)]
+    given = lambda values: d.steering(values, d.type('Tind'))
+    inputs = [x, given(starts), given(ends)]
     with_steps = d.chance(0.6)
     if not natural or with_steps or d.chance(0.5):
-        inputs.append(None if natural and d.chance(0.4) else clipped(axes))
+        inputs.append(None if natural and d.chance(0.4) else given(axes))
     if with_steps:
-        inputs.append(clipped(np.maximum(np.array(steps, np.int64), limits.min + 1)))
-    return d.case(inputs)
+        inputs.append(given(steps))
+    result = cut(x, starts, ends, axes, steps if with_steps else [1] * len(axes))
+    return d.case(inputs, oracle=lambda run: [result])
+
+
+def cut(x, starts, ends, axes, steps):
+    """Slice's definition: bounds are brought into the axis, where numpy takes a start before it as behind its end."""
+    for start, end, axis, step in zip(starts, ends, axes, steps):
+        size = x.shape[axis]
+        start, end = (bound + size if bound < 0 else bound for bound in (start, end))
+        low, high = (0, size) if step > 0 else (-1, size - 1)
+        start, end = min(max(start, 0), high), min(max(end, low), high)
+        x = np.take(x, range(start, end, step) if size else [], axis)
+    return x
 
 
 def one_hot(d):
@@ -133,7 +146,8 @@ def non_zero(d):
     shape = d.shape()
     x = data(d, shape, 'plain')
     keep = d.random.random(shape) < d.choice([0.0, 0.3, 0.7, 1.0])
-    return d.case([np.where(keep, x, np.zeros((), x.dtype))], outputs=[np.dtype(np.int64)])
+    nothing = np.array('', TEXT) if x.dtype == TEXT else np.zeros((), x.dtype)
+    return d.case([np.where(keep, x, nothing)], outputs=[np.dtype(np.int64)])
 
 
 def compress(d):
@@ -148,7 +162,7 @@ def top_k(d):
     shape = d.shape(least=1)
     axis = d.axis(len(shape)) if d.chance(0.7) else -1
     k = d.integer(0, shape[axis])
-    x = data(d, shape, d.choice(['plain', 'whole']))
+    x = data(d, shape, d.choice(['plain', 'whole', 'extremes']))
     types = [x.dtype, np.dtype(np.int64)]
     attributes = {'axis': axis}
     if d.version < 10:

@@ -53,8 +53,17 @@ def gemm(d):
     return d.case([a, Input(b, constant=d.chance(0.5)), c], attributes, scale=64, oracle=oracle)
 
 
+def random_equation(d):
+    """Terms of letters that may meet within and between them."""
+    letters_of = lambda: ''.join(d.choice('abcd') for _ in range(d.integer(0 if d.chance(0.1) else 1, 3)))
+    terms = [letters_of() for _ in range(d.integer(1, 3))]
+    letters = sorted(set(''.join(terms)))
+    kept = [letters[at] for at in d.random.permutation(len(letters))[:d.integer(0, len(letters))]]
+    return ','.join(terms) + (f"->{''.join(kept)}" if d.chance(0.8) else '')
+
+
 def einsum(d):
-    equation = d.choice(EQUATIONS)
+    equation = d.choice(EQUATIONS) if d.chance(0.5) else random_equation(d)
     sizes = {letter: d.choice([0, 1, 2, 3, 5] if d.chance(0.2) else [1, 2, 3, 5]) for letter in 'abcdijklmn'}
     batch = tuple(d.choice([1, 2, 3]) for _ in range(d.integer(0, 2)))
     inputs = []

@@ -10,34 +10,62 @@ COORDINATES = ['half_pixel', 'pytorch_half_pixel', 'align_corners', 'asymmetric'
 
 
 def resize(d):
+    modes = ['nearest', 'linear'] + (['cubic'] if d.version >= 11 else [])
+    if d.version >= 11:
+        return late_resize(d, d.choice(modes))
     shape = (d.choice([1, 2]), d.choice([1, 3]), d.choice([1, 2, 4, 5]), d.choice([1, 3, 4, 7]))
-    mode = d.choice(['nearest', 'linear'] + (['cubic'] if d.version >= 11 else []))
-    x = d.input('T1' if d.version >= 11 else 'T', shape, 'plain')
     factors = [1.0, 1.0] + [d.choice([0.5, 1.0, 1.5, 2.0, 3.0]) for _ in range(2)]
     if d.op == 'Upsample':
         factors = [max(factor, 1.0) for factor in factors]
     if any(int(size * factor) == 0 for size, factor in zip(shape, factors)):
         raise Undefined('nothing is left')
-    attributes = {'mode': mode}
-    scales = np.array(factors, np.float32)
-    if d.version < 11:
-        return early_resize(d, x, scales, attributes)
-    # ONNX Runtime cuts integers off that the reference rounds.
-    judges = ('reference',) if x.array.dtype.kind in 'iu' and mode != 'nearest' else ('reference', 'runtime')
+    return early_resize(d, d.input('T', shape), np.array(factors, np.float32), {'mode': d.choice(modes)})
+
+
+def late_resize(d, mode):
+    """Of one to five axes, all or some of which change."""
+    rank = d.choice([1, 2, 3, 4, 4, 4, 5])
+    shape = tuple(d.choice([1, 2, 3, 4, 5, 7]) if rank - axis <= 3 else d.choice([1, 2]) for axis in range(rank))
+    x = d.input('T1', shape)
     if x.array.dtype == bool:
         raise Undefined('truths in between')
-    attributes['coordinate_transformation_mode'] = d.choice(COORDINATES)
+    axes = d.axes(rank) if d.has('axes') and d.chance(0.4) else None
+    moved = [axis % rank for axis in axes] if axes is not None else range(rank)
+    keeps = lambda axis: axes is None and rank > 3 and axis < rank - 3
+    attributes = dict(resize_choices(d, mode), axes=axes, mode=mode)
+    # ONNX Runtime cuts integers off that the reference rounds.
+    judges = ('reference',) if x.array.dtype.kind in 'iu' and mode != 'nearest' else ('reference', 'runtime')
+    roi = None if d.version >= 13 else Input(np.array([], np.float32), constant=True)
+    if attributes['coordinate_transformation_mode'] == 'tf_crop_and_resize':
+        edges = [(0.0, 1.0) if keeps(axis) else (d.choice([0.0, 0.25, -0.5]), d.choice([1.0, 0.75, 1.5]))
+                 for axis in moved]
+        roi = Input(np.array([low for low, _ in edges] + [high for _, high in edges], d.type('T2')), constant=True)
+    if d.chance(0.5):
+        sizes = [shape[axis] if keeps(axis) else d.choice([1, 2, 5, 8]) for axis in moved]
+        if d.has('keep_aspect_ratio_policy') and axes is not None and d.chance(0.4):
+            attributes['keep_aspect_ratio_policy'] = d.choice(['not_larger', 'not_smaller', 'stretch'])
+        empty = None if d.version >= 13 else Input(np.array([], np.float32), constant=True)
+        return d.case([x, roi, empty, d.steering(sizes)], attributes, scale=4, judges=judges)
+    factors = [1.0 if keeps(axis) else d.choice([0.5, 1.0, 1.5, 2.0, 3.0]) for axis in moved]
+    if any(int(shape[axis] * factor) == 0 for axis, factor in zip(moved, factors)):
+        raise Undefined('nothing is left')
+    scales = Input(np.array(factors, np.float32), constant=True, steers=True)
+    return d.case([x, roi, scales], attributes, scale=4, judges=judges)
+
+
+def resize_choices(d, mode):
+    coordinates = COORDINATES + ['tf_crop_and_resize'] + (['half_pixel_symmetric'] if d.version >= 19 else [])
+    attributes = {'coordinate_transformation_mode': d.choice(coordinates)}
+    if attributes['coordinate_transformation_mode'] == 'tf_crop_and_resize' and d.chance(0.5):
+        attributes['extrapolation_value'] = d.choice([0.0, -3.0])
     if mode == 'nearest':
         attributes['nearest_mode'] = d.choice(NEAREST)
+    elif d.has('antialias') and d.chance(0.25):
+        attributes['antialias'] = 1
     if mode == 'cubic' and d.chance(0.4):
         attributes['exclude_outside'] = 1
         attributes['cubic_coeff_a'] = d.choice([-0.5, -0.75])
-    roi = None if d.version >= 13 else Input(np.array([], np.float32), constant=True)
-    if d.chance(0.5):
-        sizes = list(shape[:2]) + [d.choice([1, 2, 5, 8]) for _ in range(2)]
-        empty = None if d.version >= 13 else Input(np.array([], np.float32), constant=True)
-        return d.case([x, roi, empty, d.steering(sizes)], attributes, scale=4, judges=judges)
-    return d.case([x, roi, Input(scales, constant=True, steers=True)], attributes, scale=4, judges=judges)
+    return attributes
 
 
 def early_resize(d, x, scales, attributes):
@@ -61,7 +89,8 @@ def grid_sample(d):
     modes = ['linear', 'nearest', 'cubic'] if d.version >= 20 else ['bilinear', 'nearest', 'bicubic']
     mode = d.choice(modes[:2] if rank == 3 else modes)
     attributes = {'mode': mode, 'padding_mode': d.choice(['zeros', 'border', 'reflection']), 'align_corners': d.choice([0, 1])}
-    grid = (d.random.uniform(-1.3, 1.3, (n,) + to + (rank,))).astype(d.type('T2'))
+    reach = d.choice([1.0, 1.3, 1.3, 4.0])
+    grid = (d.random.uniform(-reach, reach, (n,) + to + (rank,))).astype(d.type('T2'))
     return d.case([d.input('T1', (n, channels) + sizes), grid], attributes, scale=8)
 
 
@@ -76,12 +105,14 @@ def roi_align(d):
     n, rois = d.choice([1, 2]), d.choice([0, 1, 3])
     dtype = d.type('T1')
     corners = np.sort(d.random.uniform(0, 6, (rois, 2, 2)), axis=1).reshape(rois, 4).astype(dtype)
-    attributes = {'output_height': d.choice([1, 2, 3]), 'output_width': d.choice([1, 2]), 'sampling_ratio': d.choice([1, 2]),
+    attributes = {'output_height': d.choice([1, 2, 3]), 'output_width': d.choice([1, 2]), 'sampling_ratio': d.choice([0, 1, 2, 3]),
                   'spatial_scale': d.choice([0.5, 1.0]), 'mode': d.choice(['avg', 'max'])}
     if d.has('coordinate_transformation_mode') and d.chance(0.6):
         attributes['coordinate_transformation_mode'] = d.choice(['half_pixel', 'output_half_pixel'])
     batches = np.asarray(d.random.integers(0, n, rois)).astype(np.int64)
-    return d.case([d.values(dtype, (n, d.choice([1, 3]), 6, 7)), corners, batches], attributes, scale=4)
+    # The reference knows the first version by the later one's default.
+    judges = ('runtime',) if d.version < 16 else ('reference', 'runtime')
+    return d.case([d.values(dtype, (n, d.choice([1, 3]), 6, 7)), corners, batches], attributes, scale=4, judges=judges)
 
 
 def max_roi_pool(d):
@@ -97,17 +128,23 @@ def crop_pad(d):
     shape = d.shape(least=1)
     axes = d.axes(len(shape)) if d.chance(0.6) else None
     of = axes if axes is not None else range(len(shape))
-    return d.case([d.input('T', shape, 'special'), d.steering([d.choice([1, 2, 5, 9]) for _ in of], d.type('Tind'))], {'axes': axes})
+    sizes = d.steering([d.choice([1, 2, 5, 9]) for _ in of], d.type('Tind'))
+    return d.case([d.input('T', shape, 'special', texts=True), sizes], {'axes': axes})
 
 
 def columns_to_image(d):
-    image, block = [d.choice([3, 4, 5]) for _ in range(2)], [d.choice([1, 2]) for _ in range(2)]
-    attributes = {'strides': [d.choice([1, 2]) for _ in range(2)], 'pads': [d.choice([0, 1]) for _ in range(4)]}
+    rank = d.choice([1, 2, 2, 2, 3])
+    block = [d.choice([1, 2]) for _ in range(rank)]
+    image = [d.choice([3, 4, 5]) for _ in range(rank)]
+    attributes = {'strides': [d.choice([1, 2]) for _ in range(rank)], 'pads': [d.choice([0, 1]) for _ in range(2 * rank)]}
+    if d.chance(0.3):
+        attributes['dilations'] = [d.choice([1, 2]) for _ in range(rank)]
     count = 1
-    for axis in range(2):
-        count *= (image[axis] + attributes['pads'][axis] + attributes['pads'][axis + 2] - block[axis]) \
-            // attributes['strides'][axis] + 1
-    x = d.input('T', (d.choice([1, 2]), d.choice([1, 3]) * block[0] * block[1], count), 'whole')
+    for axis in range(rank):
+        reach = (block[axis] - 1) * attributes.get('dilations', [1] * rank)[axis] + 1
+        padded = image[axis] + attributes['pads'][axis] + attributes['pads'][axis + rank]
+        count *= (padded - reach) // attributes['strides'][axis] + 1
+    x = d.input('T', (d.choice([1, 2]), d.choice([1, 3]) * int(np.prod(block)), count), 'whole')
     return d.case([x, Input(np.array(image), constant=True), Input(np.array(block), constant=True)], attributes, scale=16)
 
 
@@ -126,19 +163,58 @@ def window_function(d):
 
 
 def fourier(d):
-    length = d.choice([1, 2, 3, 5, 8, 12])
+    """Along any axis; of a length that is given, or of all there is."""
+    shape = tuple(d.choice([1, 2, 3]) for _ in range(d.integer(1, 3)))
+    axis = d.integer(0, len(shape) - 1)
+    size = d.choice([1, 2, 3, 5, 8, 12])
+    shape = shape[:axis] + (size,) + shape[axis + 1:]
     attributes = {'inverse': 1} if d.chance(0.3) else {}
     onesided = not attributes and d.chance(0.4)
-    parts = 1 if onesided or d.chance(0.4) else 2
-    shape = (d.choice([1, 2]), length, parts) if d.chance(0.7) else (d.choice([1, 2]), length, 3, parts)
-    x = d.values(d.type('T1'), shape)
+    parts = 1 if onesided or (not attributes and d.chance(0.4)) else 2
+    x = d.values(d.type('T1'), shape + (parts,))
     if onesided:
         attributes['onesided'] = 1
-    if attributes.get('inverse') and parts == 1:
-        raise Undefined('the inverse of real numbers')
+    length = d.choice([1, 2, 4, 7, 16]) if d.chance(0.3) else None
+    given = None if length is None else d.steering(length, d.type('T2'))
+    oracle = lambda run: [transformed(x.astype(np.float64), axis, length or size, 'inverse' in attributes, onesided)]
+    named = axis - len(shape) - 1 if d.chance(0.3) else axis
     if d.version < 20:
-        return d.case([x], dict(attributes, axis=1), scale=64)
-    return d.case([x, None, Input(np.array(1, np.int64), constant=True)], attributes, scale=64)
+        return d.case([x, given], dict(attributes, axis=named), scale=64, oracle=oracle)
+    return d.case([x, given, Input(np.array(named, np.int64), constant=True)], attributes, scale=64, oracle=oracle)
+
+
+def transformed(x, axis, length, inverse, onesided):
+    """DFT by numpy's, which cuts off what is beyond the length, or fills up with 0."""
+    numbers = x[..., 0] + (1j * x[..., 1] if x.shape[-1] == 2 else 0)
+    result = (np.fft.ifft if inverse else np.fft.fft)(numbers, length, axis)
+    if onesided:
+        result = np.take(result, range(length // 2 + 1), axis)
+    return np.stack([result.real, result.imag], axis=-1)
+
+
+def frames(d):
+    """STFT, against numpy's transform of each frame."""
+    length, size = d.choice([5, 8, 16, 33]), d.choice([1, 2, 4, 5])
+    step = d.choice([1, 2, 3, 7])
+    parts = 1 if d.chance(0.7) else 2
+    onesided = parts == 1 and d.chance(0.6)
+    signal = d.values(d.type('T1'), (d.choice([1, 2]), length, parts))
+    window = d.values(d.type('T1'), (size,), 'positive') if d.chance(0.6) else None
+    given = d.steering(size, d.type('T2')) if window is None or d.chance(0.5) else None
+    inputs = [signal, d.steering(step, d.type('T2')), window, given]
+    attributes = {'onesided': int(onesided)} if not onesided or d.chance(0.5) else {}
+    return d.case(inputs, attributes, scale=64, fixed=True,
+                  oracle=lambda run: [spectra(signal.astype(np.float64), step, window, size, onesided)])
+
+
+def spectra(signal, step, window, size, onesided):
+    count = (signal.shape[1] - size) // step + 1
+    numbers = signal[..., 0] + (1j * signal[..., 1] if signal.shape[2] == 2 else 0)
+    cut = np.stack([numbers[:, at * step:at * step + size] for at in range(count)], axis=1)
+    if window is not None:
+        cut = cut * window.astype(np.float64)
+    result = np.fft.fft(cut, axis=-1)[..., :size // 2 + 1 if onesided else size]
+    return np.stack([result.real, result.imag], axis=-1)
 
 
 def mel(d):
@@ -151,5 +227,5 @@ def mel(d):
 
 FAMILY = {'Resize': resize, 'Upsample': resize, 'GridSample': grid_sample, 'AffineGrid': affine_grid, 'RoiAlign': roi_align,
           'MaxRoiPool': max_roi_pool, 'CenterCropPad': crop_pad, 'Col2Im': columns_to_image, 'DFT': fourier,
-          'MelWeightMatrix': mel}
+          'MelWeightMatrix': mel, 'STFT': frames}
 FAMILY.update({name: window_function for name in ('HannWindow', 'HammingWindow', 'BlackmanWindow')})

@@ -16,13 +16,14 @@ def recurrence(d):
     attributes = {'hidden_size': hidden}
     if direction != 'forward' or d.chance(0.3):
         attributes['direction'] = direction
-    layout = d.has('layout') and d.chance(0.3) and directions == 1
+    layout = d.has('layout') and d.chance(0.3)
     if layout:
         attributes['layout'] = 1
     if d.op == 'GRU' and d.has('linear_before_reset') and d.chance(0.5):
         attributes['linear_before_reset'] = d.choice([0, 1])
     dtype = d.type('T')
     unit = lambda *shape: d.values(dtype, shape, 'unit')
+    attributes.update(recurrence_choices(d, directions))
     initial = (batch, directions, hidden) if layout else (directions, batch, hidden)
     inputs = [unit(batch, steps, size) if layout else unit(steps, batch, size),
               Input(unit(directions, gates * hidden, size), constant=d.chance(0.6)),
@@ -33,12 +34,37 @@ def recurrence(d):
     if d.op == 'LSTM':
         inputs += [unit(*initial) if d.chance(0.5) else None, unit(directions, 3 * hidden) if d.chance(0.3) else None]
     types = [dtype if d.chance(0.8) else None, dtype] + ([dtype] if d.op == 'LSTM' and d.chance(0.5) else [])
-    judges = ('reference', 'runtime') if inputs[4] is None else ('runtime',)  # the reference passes over lengths
+    # The reference passes over lengths, activations and bounds, and has layouts of two directions wrong.
+    passed_over = inputs[4] is not None or layout or {'activations', 'clip', 'input_forget'} & set(attributes)
+    judges = ('runtime',) if passed_over else ('reference', 'runtime')
     oracle = None
     if d.version < 7:
         arrays = [each.array if isinstance(each, Input) else each for each in inputs]
         oracle = lambda run: run_newer(run, d.op, arrays, attributes, types)
     return d.case(inputs, attributes, outputs=types, scale=1, judges=judges, oracle=oracle)
+
+
+ACTIVATIONS = ['Relu', 'Tanh', 'Sigmoid', 'Affine', 'LeakyRelu', 'ThresholdedRelu', 'ScaledTanh', 'HardSigmoid', 'Elu',
+               'Softsign', 'Softplus']
+WITH_ALPHA = {'Affine', 'LeakyRelu', 'ThresholdedRelu', 'ScaledTanh', 'HardSigmoid', 'Elu'}
+WITH_BETA = {'Affine', 'ScaledTanh', 'HardSigmoid'}
+
+
+def recurrence_choices(d, directions):
+    """Other activations than the usual ones, bounds of what goes into them, and forget gates coupled to those of input."""
+    attributes = {}
+    if d.chance(0.25):
+        names = [d.choice(ACTIVATIONS) for _ in range({'RNN': 1, 'GRU': 2, 'LSTM': 3}[d.op] * directions)]
+        attributes['activations'] = names
+        for name, having in (('activation_alpha', WITH_ALPHA), ('activation_beta', WITH_BETA)):
+            given = [d.choice([0.2, 0.5, 1.0]) for each in names if each in having]
+            if given:
+                attributes[name] = given
+    if d.chance(0.15):
+        attributes['clip'] = d.choice([0.3, 1.0])
+    if d.op == 'LSTM' and d.chance(0.15):
+        attributes['input_forget'] = 1
+    return attributes
 
 
 def run_newer(run, op, arrays, attributes, types):
@@ -62,18 +88,43 @@ def rotary(d):
     return d.case([x] + [d.input('T', (batch, steps, of // 2), 'unit') for _ in range(2)], attributes, scale=2)
 
 
+def linear_attention(d):
+    batch, steps, kv_heads, groups = d.choice([1, 2]), d.choice([1, 2, 5]), d.choice([1, 2]), d.choice([1, 1, 2])
+    size, value_size = d.choice([1, 2, 4]), d.choice([1, 3, 4])
+    rule = d.choice(['linear', 'gated', 'delta', 'gated_delta'])
+    attributes = {'q_num_heads': groups * kv_heads, 'kv_num_heads': kv_heads}
+    if rule != 'gated_delta' or d.chance(0.5):
+        attributes['update_rule'] = rule
+    if d.chance(0.4):
+        attributes['scale'] = d.choice([0.0, 0.5, 2.0])
+    if d.chance(0.2):
+        attributes['chunk_size'] = d.choice([1, 2, 64])
+    unit = lambda width, kind='unit': d.input('T', (batch, steps, width), kind)
+    past = d.chance(0.5)
+    if not past:
+        d.types['S'] = d.type('T')  # which has no other source
+    inputs = [unit(groups * kv_heads * size), unit(kv_heads * size), unit(kv_heads * value_size),
+              d.input('S', (batch, kv_heads, size, value_size), 'unit') if past else None,
+              unit(kv_heads * d.choice([1, size])) if 'gated' in rule else None,
+              unit(d.choice([1, kv_heads])) if 'delta' in rule else None]
+    return d.case(inputs, attributes, outputs=[d.type('T'), d.type('S')], scale=4)
+
+
+def causal_conv(d):
+    batch, channels, length, taps = d.choice([1, 2]), d.choice([1, 3]), d.choice([1, 2, 5, 9]), d.choice([1, 2, 3, 4])
+    attributes = {'activation': d.choice(['silu', 'swish', 'none'])} if d.chance(0.7) else {}
+    inputs = [d.input('T', (batch, channels, length)), Input(d.values(d.type('T'), (channels, 1, taps)), d.chance(0.5)),
+              d.input('T', (channels,)) if d.chance(0.5) else None,
+              d.input('T', (batch, channels, taps - 1)) if d.chance(0.5) else None]
+    return d.case(inputs, attributes, outputs=[d.type('T')] * 2, scale=8)
+
+
 def attention(d):
-    batch, steps, keys = d.choice([1, 2]), d.choice([1, 2, 5]), d.choice([1, 3, 6])
+    batch, steps, keys, past = d.choice([1, 2]), d.choice([1, 2, 5]), d.choice([1, 3, 6]), d.choice([0, 0, 1, 4])
     groups = d.choice([1, 1, 2])
     kv_heads = d.choice([1, 2])
     heads, size, value_size = groups * kv_heads, d.choice([1, 4, 8]), d.choice([1, 4, 9])
-    attributes = {}
-    if d.chance(0.3):
-        attributes['is_causal'] = 1
-    if d.chance(0.3):
-        attributes['scale'] = 0.5
-    if d.chance(0.2):
-        attributes['softcap'] = 2.0
+    attributes = attention_choices(d)
     sizes = ((heads, steps, size), (kv_heads, keys, size), (kv_heads, keys, value_size))
     three = d.chance(0.5)
     if three:
@@ -81,13 +132,51 @@ def attention(d):
     shapes = [(batch, n, h * s) if three else (batch, h, n, s) for h, n, s in sizes]
     inputs = [d.input(name, shape, 'unit') for name, shape in zip(('T1', 'T1', 'T2'), shapes)]
     types = [d.type('T1')]
-    mask_type = d.type('U')
-    if mask_type.kind in 'iu':
+    caches = [None, None]
+    if past:
+        caches = [d.input(name, (batch, kv_heads, past, width), 'unit')
+                  for name, width in (('T1', size), ('T2', value_size))]
+        types += [d.type('T1'), d.type('T2')]
+    if d.chance(0.3):
+        types += [None] * (3 - len(types)) + [d.type('T1')]
+        attributes['qk_matmul_output_mode'] = d.choice([0, 1, 2, 3])
+    mask = attention_mask(d, batch, heads, steps, past + keys) if d.chance(0.5) else None
+    padded = d.version >= 24 and not past and d.chance(0.3)
+    lengths = np.asarray(d.random.integers(1, keys + 1, batch)) if padded else None
+    return d.case(inputs + [mask] + caches + [lengths], attributes, outputs=types, scale=2)
+
+
+def attention_choices(d):
+    attributes = {}
+    if d.chance(0.3):
+        attributes['is_causal'] = 1
+    if d.chance(0.3):
+        attributes['scale'] = 0.5
+    if d.chance(0.2):
+        attributes['softcap'] = 2.0
+    if d.chance(0.2):
+        attributes['softmax_precision'] = 1
+    for side in ('left_window_size', 'right_window_size'):
+        if d.has(side) and d.chance(0.25):
+            attributes[side] = d.choice([-1, 0, 1, 3])
+    return attributes
+
+
+def attention_mask(d, batch, heads, steps, keys):
+    """Of two to four dimensions; a row may let no key in."""
+    dtype = d.type('U')
+    if dtype.kind in 'iu':
         raise Undefined('masks of integers')
-    mask = d.values(mask_type, (steps, keys) if d.chance(0.5) else (batch, 1, steps, keys), 'unit') if d.chance(0.5) else None
-    if mask is not None and mask.dtype == bool:
+    shape = d.choice([(steps, keys), (1, keys), (heads, steps, keys), (1, steps, keys), (batch, 1, steps, keys),
+                      (batch, heads, steps, keys)])
+    if d.version >= 23 and d.chance(0.1) and keys > 1:
+        shape = shape[:-1] + (keys - 1,)
+    mask = d.values(dtype, shape, 'unit')
+    if dtype == bool and d.chance(0.8):
         mask[..., 0] = True
-    return d.case(inputs + [mask], attributes, outputs=types, scale=2)
+    elif dtype != bool and d.chance(0.3):
+        mask = np.where(d.random.random(shape) < 0.3, np.asarray(-np.inf, dtype), mask).astype(dtype)
+    return mask
 
 
 def tensor_scatter(d):
@@ -96,9 +185,10 @@ def tensor_scatter(d):
     mode = d.choice(['linear', 'circular'])
     low = d.random.integers(0, rows if mode == 'circular' else rows - count + 1, batch)
     indices = np.asarray(low).astype(np.int64) if d.chance(0.8) else None
-    return d.case([d.input('T', (batch, heads, rows, size), 'special'), d.input('T', (batch, heads, count, size), 'special'),
-                   indices], {'mode': mode})
+    cache, update = (d.input('T', (batch, heads, length, size), 'special', texts=True) for length in (rows, count))
+    return d.case([cache, update, indices], {'mode': mode})
 
 
 FAMILY = {name: recurrence for name in GATES}
-FAMILY.update({'RotaryEmbedding': rotary, 'Attention': attention, 'TensorScatter': tensor_scatter})
+FAMILY.update({'RotaryEmbedding': rotary, 'Attention': attention, 'TensorScatter': tensor_scatter,
+               'LinearAttention': linear_attention, 'CausalConvWithState': causal_conv})

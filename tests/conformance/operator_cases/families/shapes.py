@@ -1,13 +1,13 @@
 """Ops that move elements as they lie, or say what shape they have."""
 import numpy as np
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from case import Input
-from draw import Undefined, is_float
+from draw import TEXT, Undefined, is_float
 
 
 def any_values(d, shape, parameter=None):
-    return d.input(parameter or d.schema.inputs[0].type_str, shape, 'special')
+    return d.input(parameter or d.schema.inputs[0].type_str, shape, 'special', texts=True)
 
 
 def factors(d, size, rank):
@@ -104,6 +104,8 @@ def tile(d):
         x = any_values(d, shape)
         repeats = [times if at == axis else 1 for at in range(len(shape))]
         dtype = x.array.dtype
+        if dtype == TEXT:
+            raise Undefined('numbers of strings')
         return d.case([x, Input(np.array([times], dtype), constant=True), Input(np.array([axis], dtype), constant=True)],
                       oracle=lambda run: run('Tile', 13, [x.array, np.array(repeats, np.int64)], {}))
     return d.case([any_values(d, shape), d.steering([d.choice([0, 1, 1, 2, 3]) if len(shape) < 5 else d.choice([1, 1, 2])
@@ -116,7 +118,7 @@ def concat(d):
     if d.version < 4 and len(shape) > 1 and d.chance(0.4):
         axis = None
     at = 1 if axis is None else axis % len(shape)
-    dtype = d.type('T')
+    dtype = d.type('T', texts=True)
     inputs = []
     for _ in range(d.integer(1, 4)):
         size = d.choice([0, 1, 2, 3, 5])
@@ -174,6 +176,35 @@ def constant_of_shape(d):
         if value is None and dtype != np.float32:
             raise Undefined('packed values')
     return d.case([d.steering(shape)], {'value': value}, outputs=[dtype])
+
+
+def constant(d):
+    """By any of its attributes; those of one value and of a list are of int64, float32 and strings."""
+    kind = d.choice([name for name in ('value', 'value_int', 'value_ints', 'value_float', 'value_floats', 'value_string',
+                                       'value_strings', 'sparse_value') if d.has(name)])
+    if kind == 'value':
+        array = d.values(d.type('T', texts=True), d.shape(), 'special')
+        return d.case([], {kind: numpy_helper.from_array(array)}, outputs=[array.dtype], oracle=lambda run: [array])
+    if kind == 'sparse_value':
+        return sparse_constant(d)
+    dtype = {'i': np.dtype(np.int64), 'f': np.dtype(np.float32), 's': TEXT}[kind[len('value_')]]
+    array = d.values(dtype, (d.choice([1, 2, 5]),) if kind.endswith('s') else (), 'special')
+    return d.case([], {kind: array.tolist()}, outputs=[dtype], oracle=lambda run: [array])
+
+
+def sparse_constant(d):
+    """Of places that are counted through all elements, or given by axis."""
+    shape = d.shape(least=1, empty=False)
+    size = int(np.prod(shape))
+    places = np.sort(d.random.permutation(size)[:d.integer(1, min(size, 9))])
+    dtype = np.dtype(d.choice([np.float32, np.int64, np.float16, np.int8, np.float64]))
+    values = d.values(dtype, places.shape, 'special')
+    array = np.zeros(size, dtype)
+    array[places] = values
+    by_axis = np.stack(np.unravel_index(places, shape), axis=-1)
+    indices = np.asarray(places if d.chance(0.5) else by_axis, np.int64)
+    sparse = helper.make_sparse_tensor(numpy_helper.from_array(values, 'v'), numpy_helper.from_array(indices, 'i'), shape)
+    return d.case([], {'sparse_value': sparse}, outputs=[dtype], oracle=lambda run: [array.reshape(shape)])
 
 
 def element_code(dtype):
@@ -261,4 +292,4 @@ def side_pads(d, size, mode):
 FAMILY = {'Reshape': reshape, 'Flatten': flatten, 'Squeeze': squeeze, 'Unsqueeze': unsqueeze, 'Transpose': transpose,
           'Expand': expand, 'Tile': tile, 'Concat': concat, 'Split': split, 'Shape': facts, 'Size': facts,
           'ConstantOfShape': constant_of_shape, 'DepthToSpace': blocks, 'SpaceToDepth': blocks, 'Trilu': trilu,
-          'EyeLike': eye_like, 'Range': number_range, 'Pad': pad}
+          'EyeLike': eye_like, 'Range': number_range, 'Pad': pad, 'Constant': constant}

@@ -138,12 +138,15 @@ def pooled(op, x, p):
 
 
 def unpool(d):
-    shape = (d.choice([1, 2]), d.choice([1, 3]), d.choice([1, 2, 3]), d.choice([1, 2, 3]))
-    kernel = [d.choice([1, 2]), d.choice([1, 2])]
-    full = shape[:2] + (shape[2] * kernel[0], shape[3] * kernel[1])
+    """Of windows that lie side by side, overlap, or leave gaps."""
+    rank = d.choice([1, 2, 2, 3])
+    kernel = [d.choice([1, 2, 3]) for _ in range(rank)]
+    strides = [d.choice([1, 2]) for _ in range(rank)] if d.chance(0.4) else kernel
+    shape = (d.choice([1, 2]), d.choice([1, 3])) + tuple(d.choice([1, 2, 3]) for _ in range(rank))
+    full = shape[:2] + tuple((size - 1) * stride + side for size, stride, side in zip(shape[2:], strides, kernel))
     size = int(np.prod(full))
     order = np.sort(d.random.permutation(size)[:int(np.prod(shape))]).reshape(shape).astype(np.int64)
-    attributes = {'kernel_shape': kernel, 'strides': kernel}
+    attributes = {'kernel_shape': kernel, 'strides': strides}
     return d.case([d.input('T1', shape, 'plain'), order], attributes)
 
 
@@ -163,8 +166,10 @@ def deform_conv(d):
     attributes = {'group': group, 'offset_group': offsets}
     attributes['strides'] = [d.choice([1, 2]) for _ in range(2)]
     attributes['pads'] = [d.choice([0, 1]) for _ in range(4)]
+    attributes['dilations'] = [d.choice([1, 1, 2]) for _ in range(2)]
     sizes = images(d, 2, kernel, attributes)
-    out = [(sizes[axis] + attributes['pads'][axis] + attributes['pads'][axis + 2] - kernel[axis])
+    reach = [(side - 1) * dilation + 1 for side, dilation in zip(kernel, attributes['dilations'])]
+    out = [(sizes[axis] + attributes['pads'][axis] + attributes['pads'][axis + 2] - reach[axis])
            // attributes['strides'][axis] + 1 for axis in range(2)]
     taps = kernel[0] * kernel[1]
     dtype = d.type('T')
@@ -173,7 +178,6 @@ def deform_conv(d):
               half((n, offsets * taps * 2, *out)), d.values(dtype, (filters,), 'whole') if d.chance(0.5) else None,
               half((n, offsets * taps, *out)) if d.chance(0.5) else None]
     return d.case(inputs, attributes, scale=64)
-
 
 
 
