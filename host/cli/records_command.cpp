@@ -141,6 +141,7 @@ void add_records_command(CLI::App& app, Invocation& invocation) {
     own->add_option("--key", options->verify.key, "Key file of the board (see `gantry keygen`)")
         ->type_name("FILE");
     add_duration(*own, "--duration", options->verify.duration_s, "Time to measure each at most; default 10s");
+    add_turn_options(*own, options->verify.turns);
     own->add_option(
            "--model", options->verify.model,
            "The model that records of a whole network are of (see `gantry records list`); without it these "

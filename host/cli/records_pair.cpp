@@ -105,6 +105,7 @@ void measure_pair(Record& again, const ProgramPair& pair, double tolerance, cons
     return fail(again, failure->outcome, failure->why);
   CompareMeasureOptions how;
   how.duration_s = options.duration_s;
+  how.measure.turns = options.turns;
   how.seed = std::random_device()();
   const CompareReport report = compare_models(first, second, how, invocation);
   again.timing = timing_of(report);

@@ -8,6 +8,7 @@
 
 #include "host/cli/execution.h"
 #include "host/cli/invocation.h"
+#include "host/cli/turns/turn_options.h"
 #include "host/records/store.h"
 
 namespace gantry::cli {
@@ -22,6 +23,7 @@ struct Verified {
 struct VerifyOptions {
   std::string board, key;  ///< as of ExecutionOptions
   double duration_s = 10;  ///< of measuring a record
+  TurnOptions turns;
   std::string model;       ///< of which records of networks are; empty: none
   std::vector<std::string> shapes, sizes, custom_ops;  ///< with which it was tuned, as of ExecutionOptions
 };

@@ -48,7 +48,7 @@ class Verify(ProgramTest):
         return name
 
     def verified(self, store, *options):
-        [report] = json.loads(self.gantry('records', 'verify', store, '--duration', '1s', '--json', *options).stdout)
+        [report] = json.loads(self.gantry('records', 'verify', store, '--duration', '1s', '--no-wait', '--json', *options).stdout)
         return report
 
     def records(self, store):
