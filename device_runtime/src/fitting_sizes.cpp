@@ -122,7 +122,8 @@ std::string broken_sizes(std::span<const SuspectSize> sizes, const std::string& 
   }
   std::string needed = origin.empty() ? "" : "needed by " + origin;
   // Of one dimension the words say it all.
-  if (places != 1) needed = equation + (needed.empty() ? "" : ", ") + needed;
+  const bool says_why = origin.ends_with(')');
+  if (places != 1 && !says_why) needed = equation + (needed.empty() ? "" : ", ") + needed;
   if (places == 0) return "these input shapes do not fit the model: " + needed;
   return text + (needed.empty() ? "" : " (" + needed + ")");
 }

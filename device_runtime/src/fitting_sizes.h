@@ -25,7 +25,8 @@ struct SuspectSize {
 };
 /// "input 'x': height (dimension 2, H) is 225, must be a multiple of 32; 224 or 256 would do (needed by
 /// Conv_3)". `equation`: what does not hold, "N = 3 must equal M = 4", said where several sizes could be
-/// changed, or none. `origin`: the node that needs it, may be empty.
+/// changed, or none. `origin`: the node that needs it, may be empty; one that ends with the reason in
+/// parentheses says that in the place of the equation.
 std::string broken_sizes(std::span<const SuspectSize> sizes, const std::string& equation,
                          const std::string& origin);
 

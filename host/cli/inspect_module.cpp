@@ -115,8 +115,11 @@ class ModuleReport {
     for (const auto* t : *manifest_.outputs()) out += tensor_line("output", *t);
     if (manifest_.constraints() != nullptr) {
       for (const auto* c : *manifest_.constraints()) {
-        out += fmt::format("  needs    {} = {}  ({})\n", dims_.get(c->left()).str(),
-                           dims_.get(c->right()).str(), visible_line(string_of(c->origin())));
+        const std::string origin = visible_line(string_of(c->origin()));
+        // One that gives its reason: the equation is that in arithmetic.
+        out += origin.ends_with(')') ? fmt::format("  needs    {}\n", origin)
+                                     : fmt::format("  needs    {} = {}  ({})\n", dims_.get(c->left()).str(),
+                                                   dims_.get(c->right()).str(), origin);
       }
     }
     out += fmt::format("  weights  {}{}{}\n", bytes_text(static_cast<double>(all_constant_bytes())),

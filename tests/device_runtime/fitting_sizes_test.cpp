@@ -68,6 +68,11 @@ TEST(BrokenSizes, OfSeveralDimensionsAreAlternatives) {
       broken_sizes(sizes, "N = 3 must equal M = 4", "Add_1"),
       "input 'a': dimension 0 (N) is 3, must be 4; or input 'b': dimension 1 (M) is 4, must be 3 (N = 3 must "
       "equal M = 4, needed by Add_1)");
+  EXPECT_EQ(broken_sizes(sizes, "(N - 1) * (M - 1) = 6 must equal 0",
+                         "Add_1 (N and M must be equal, or one of them 1)"),
+            "input 'a': dimension 0 (N) is 3, must be 4; or input 'b': dimension 1 (M) is 4, must be 3 "
+            "(needed by Add_1 "
+            "(N and M must be equal, or one of them 1))");
 }
 
 }  // namespace
