@@ -163,7 +163,7 @@ BoardChoice resolve_board(const std::string& name_or_address, const std::filesys
   } else if (is_address(name_or_address)) {
     choice.entry.address = name_or_address;
   } else {
-    user_error("'{}' is neither a board's name nor HOST:PORT{}; `gantry boards list` shows the names",
+    user_error("'{}' is neither a board's name (`gantry boards list` shows them) nor HOST:PORT{}",
                name_or_address, did_you_mean(name_or_address, names_of(boards.boards())));
   }
   if (!key.empty()) choice.entry.key = key;

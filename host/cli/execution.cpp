@@ -148,8 +148,8 @@ void check_tensors(const Execution& execution, const ExecutionOptions& options) 
   for (const rpc::TensorDescription& input : execution.loaded.inputs) names.push_back(input.name);
   for (const auto& [name, tensor] : options.tensors) {
     if (std::ranges::find(names, name) == names.end()) {
-      user_error("{} has no input '{}'{}; it has {}", options.file, name, did_you_mean(name, names),
-                 fmt::join(names, ", "));
+      user_error("{} has no input '{}'; it has {}{}", options.file, name, fmt::join(names, ", "),
+                 did_you_mean(name, names));
     }
   }
   if (options.seed || !options.inputs.empty()) return;

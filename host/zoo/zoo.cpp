@@ -60,7 +60,7 @@ const Entry& find_entry(std::string_view name) {
     if (entry.network.name == name) return entry;
     names.push_back(entry.network.name);
   }
-  user_error("there is no network '{}' in the zoo{}; `gantry zoo --list` shows all", name,
+  user_error("there is no network '{}' in the zoo (`gantry zoo --list` shows all){}", name,
              did_you_mean(name, names));
 }
 

@@ -229,6 +229,13 @@ TEST_F(Manners, ErrorsNameTheBoardAsTheUserDoes) {
   EXPECT_THAT(gantry("boards info 127.0.0.1:1").err, HasSubstr("board 127.0.0.1:1: cannot connect"));
 }
 
+TEST_F(Manners, WhatMayHaveBeenMeantIsTheEndOfAMessage) {
+  ASSERT_EQ(gantry("boards add pi 127.0.0.1:1").code, 0);
+  expect_refused("boards remove pa", "there is no board 'pa' (`gantry boards list` shows all); did you mean 'pi'?\n");
+  expect_refused("boards info pa", "nor HOST:PORT; did you mean 'pi'?\n");
+  expect_refused("zoo resnet81", "in the zoo (`gantry zoo --list` shows all); did you mean 'resnet18'");
+}
+
 TEST_F(Manners, NamesOfAModelCannotSteerTheTerminal) {
   ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
   std::string bytes = contents(folder_ / "m.onnx");

@@ -53,7 +53,7 @@ def test_messages_are_the_programs(programs, tmp_path, monkeypatch, arguments, o
     (lambda: gantry.compile(gantry.compile(models.relu()).to_bytes()), 'is a module already'),
     (lambda: gantry.load(models.relu()), 'not a gantry module|no gantry module|magic|not a module'),
     (lambda: gantry.load('missing.gmod'), 'missing.gmod'),
-    (lambda: gantry.load(3), 'a int is no module'),
+    (lambda: gantry.load(3), 'an object of type int is no module'),
     (lambda: gantry.Session(gantry.compile(models.relu()), threads=0), 'threads=0'),
     (lambda: gantry.Session(gantry.compile(models.relu()), cpus=[100000]), '100000'),
     (lambda: gantry.bench(models.relu(), repeat=0), 'repeat=0'),

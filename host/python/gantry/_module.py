@@ -288,7 +288,7 @@ def load(module: Union[str, os.PathLike[str], bytes, bytearray, memoryview]) -> 
         return Module(_native.Module.open(path), path)
     if isinstance(module, (bytes, bytearray, memoryview)):
         return _from_bytes(module)  # type: ignore[arg-type]
-    raise InputError(f"a {type(module).__name__} is no module: give the path of a .gmod file, or its bytes")
+    raise InputError(f"an object of type {type(module).__name__} is no module: give the path of a .gmod file, or its bytes")
 
 
 def targets() -> dict[str, str]:
