@@ -195,7 +195,8 @@ void add_json_flag(CLI::App* command, Options& options) {
 
 void add_boards_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
-  CLI::App* boards = app.add_subcommand("boards", "Set boards up over ssh, name them, and ask them what they are");
+  CLI::App* boards =
+      app.add_subcommand("boards", "Set boards up over ssh, name them, and ask them what they are");
   boards->require_subcommand(0, 1);
   add_json_flag(boards, *options);
   boards->footer(kExamples);

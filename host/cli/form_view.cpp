@@ -30,8 +30,9 @@ std::vector<const NodeDecision*> of_node(const std::vector<NodeDecision>& decisi
   }
   if (found.empty()) found = near;
   if (found.empty()) {
-    user_error("--node {}: nothing is decided for a node of that name (`gantry ir MODEL --forms` lists what is){}",
-               visible_line(name), did_you_mean(name, names));
+    user_error(
+        "--node {}: nothing is decided for a node of that name (`gantry ir MODEL --forms` lists what is){}",
+        visible_line(name), did_you_mean(name, names));
   }
   return found;
 }

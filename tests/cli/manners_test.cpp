@@ -231,7 +231,8 @@ TEST_F(Manners, ErrorsNameTheBoardAsTheUserDoes) {
 
 TEST_F(Manners, WhatMayHaveBeenMeantIsTheEndOfAMessage) {
   ASSERT_EQ(gantry("boards add pi 127.0.0.1:1").code, 0);
-  expect_refused("boards remove pa", "there is no board 'pa' (`gantry boards list` shows all); did you mean 'pi'?\n");
+  expect_refused("boards remove pa",
+                 "there is no board 'pa' (`gantry boards list` shows all); did you mean 'pi'?\n");
   expect_refused("boards info pa", "nor HOST:PORT; did you mean 'pi'?\n");
   expect_refused("zoo resnet81", "in the zoo (`gantry zoo --list` shows all); did you mean 'resnet18'");
 }
