@@ -171,6 +171,18 @@ class Documentation(unittest.TestCase):
                     for option in re.findall(r'(?<![\w-])--[a-z][a-z-]*', span):
                         self.assertIn(option, everywhere, f'{place}: `{span}`: there is no option {option}')
 
+    def test_paths_in_running_text_exist(self):
+        """Words in capitals stand for others: host/passes/NAME.cpp."""
+        tree = re.compile(r'(?:host|device_runtime|rpc|tests|benchmarks|examples|toolchains|docs)/[\w./-]+')
+        count = 0
+        for page in self.pages:
+            for place, span in extraction.code_spans(page, SOURCE):
+                if tree.fullmatch(span) and not re.search(r'(?<![A-Za-z])[A-Z]{2,}(?![A-Za-z])', span):
+                    count += 1
+                    with self.subTest(place):
+                        self.assertTrue(os.path.exists(os.path.join(SOURCE, span)), f'{place}: there is no `{span}`')
+        self.assertGreater(count, 100, 'the paths are not found')
+
     def test_options_of_scripts_exist(self):
         for command in self.commands:
             script = re.match(r'(?:python3 )?(benchmarks/\w+\.py)', command.text)
