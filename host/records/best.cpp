@@ -50,19 +50,31 @@ std::vector<std::string> differences(const Setting& own, const Setting& asked) {
 /// What all records of one decision for one key come to.
 struct Verdict {
   const Record* newest = nullptr;  ///< of those that count
+  std::vector<const Record*> losses;  ///< trials that were surely slower than what they were compared with
   bool out = false;                ///< wrong once
 
   void add(const Record& record) {
     out = out || record.outcome == Outcome::kWrong;
     const bool failed = record.outcome != Outcome::kMeasured;
-    if (!failed && !record.confirmation) return;
+    if (!failed && !record.confirmation) {
+      if (record.timing && record.timing->ratio_low > 1) losses.push_back(&record);
+      return;
+    }
     if (newest == nullptr || is_older(*newest, record)) newest = &record;
   }
   /// The confirmation that may decide; null: none may.
   const Record* gain() const {
-    const bool decides =
-        !out && newest != nullptr && newest->confirmation && newest->timing && is_gain(*newest->timing);
+    const bool decides = !out && newest != nullptr && newest->confirmation && newest->timing &&
+                         is_gain(*newest->timing) && !is_taken_back();
     return decides ? newest : nullptr;
+  }
+
+ private:
+  /// Beside something better a decision loses, too: only what the confirmation was compared with counts.
+  bool is_taken_back() const {
+    return std::ranges::any_of(losses, [&](const Record* loss) {
+      return loss->baseline == newest->baseline && is_older(*newest, *loss);
+    });
   }
 };
 

@@ -71,6 +71,19 @@ TEST(BestRecord, TheNewestConfirmationOfADecisionCounts) {
   EXPECT_EQ(best(in_order({gain, other})), 1);
 }
 
+TEST(BestRecord, ANewerTrialThatIsSurelySlowerTakesAGainBack) {
+  const Record gain = sample_record();
+  Record loss = with_ratio(sample_record(), 1.01, 1.03, 1.05);
+  loss.confirmation = false;
+  EXPECT_EQ(best(in_order({gain, loss})), 0);
+  EXPECT_EQ(best(in_order({loss, gain})), 2);
+  EXPECT_EQ(best(in_order({gain, loss, gain})), 3);
+  // Its interval holds 1, or it was compared with something else.
+  Record unsure = with_ratio(loss, 0.99, 1.03, 1.05), beside_another = loss;
+  beside_another.baseline.form = "another";
+  EXPECT_EQ(best(in_order({gain, unsure, beside_another})), 1);
+}
+
 TEST(BestRecord, DecisionsOfANetworkDifferInTheirParts) {
   Record some = sample_record(), others = with_ratio(sample_record(), 1.1, 1.2, 1.3);
   for (Record* one : {&some, &others}) {
