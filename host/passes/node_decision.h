@@ -32,14 +32,14 @@ struct NodeDecision {
   Decision decision;
   std::vector<Candidate> candidates;  ///< where PassContext asks for them and the target has a model of them
   std::string work = {};              ///< work_digest() of the node (host/passes/work_digest.h)
-  /// Of the line that gives it, GivenDecisions::Line::place; empty: none does.
-  std::string place = {};
   /// The record of tuning that decided it, "lab.db: record 17"; empty: none did.
   std::string record = {};
   /// By which that record was found: `work`, or a network_digest().
   std::string record_key = {};
   /// Records of its work that do not decide it, and why.
   std::vector<std::string> unused_records = {};
+  /// Of the line that gives it, GivenDecisions::Line::place; empty: none does.
+  std::string place = {};
 };
 
 /// Says of each candidate what it has of conversions, and of each that fits why it was not taken, by what is predicted;
