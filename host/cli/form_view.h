@@ -1,4 +1,4 @@
-// How nodes are computed: `gantry ir --forms` and `gantry ir --explain --node NAME`.
+// How nodes are computed: `gantry ir --forms` and `gantry ir --explain NODE`.
 #pragma once
 
 #include <string>

@@ -45,7 +45,7 @@ constexpr const char* kExamples = R"(Examples:
                                                    every loop nest and assembly as files, the plan as JSON
   gantry ir resnet18.onnx --explain                what shares a kernel and why, layouts, the memory plan
   gantry ir resnet18.onnx --explain --json > why.json
-  gantry ir resnet18.onnx --explain --node layer1.0.1.conv   how it is computed, what else was looked at, and why not
+  gantry ir resnet18.onnx --explain layer1.0.1.conv   how it is computed, what else was looked at, and why not
   gantry ir resnet18.onnx -o resnet18.gir          the graph as a file, to change and to compile: see docs/ir.md
   gantry ir resnet18.onnx --forms > r18.decisions  how each node is computed; changed, for --decisions r18.decisions
   gantry ir --list-passes                          what each pass is for, and from which --opt level it runs
@@ -54,7 +54,7 @@ The plan of memory follows the passes: --explain shows it as a map, `gantry insp
 struct Options {
   std::string model;
   std::string target = "native";
-  std::string before, after, kernel, node, folder, output;
+  std::string before, after, kernel, node, explained, folder, output;
   std::vector<std::string> shapes, sizes, custom_ops;
   std::string precision = "auto", optimize = "speed", decisions, records;
   int opt_level = 3, record_threads = 0;
@@ -65,6 +65,17 @@ struct Options {
 
   bool shows_kernels() const { return loops || llvm || assembly || !kernel.empty() || !node.empty(); }
 };
+
+/// `--explain NODE` is `--explain --node NODE`.
+void take_explained_node(Options& options) {
+  if (options.explained.empty()) return;
+  if (!options.explain)
+    user_error("unexpected argument '{}': a node is for --explain, or --node {} for its kernels", options.explained,
+               options.explained);
+  if (!options.node.empty())
+    user_error("--explain of '{}' and --node of '{}': one of the two", options.explained, options.node);
+  options.node = options.explained;
+}
 
 /// User errors for views that others leave nothing to show of.
 void check_views(const Options& options) {
@@ -344,6 +355,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("ir", "Show the program at any stage of the compiler");
   command->add_option("MODEL", options->model, "The model (.onnx), or graph text (.gir)");
+  command->add_option("NODE", options->explained, "With --explain: as --node NODE");
   command->add_option("-t,--target", options->target, "What to compile for; default native")
       ->type_name("TARGET");
   command->add_option("--before", options->before, "The graph before this pass")->type_name("PASS");
@@ -394,6 +406,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
   command->footer(fmt::format("{}\nPasses: {}", kExamples, fmt::join(stages(3), ", ")));
   command->callback([options, command, &invocation] {
     options->given = given_options(*command);
+    take_explained_node(*options);
     invocation.action = [options, &invocation] { return show_ir(*options, invocation); };
   });
 }

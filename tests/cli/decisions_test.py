@@ -147,7 +147,7 @@ class Given(WithNetworks):
 
     def test_candidates_of_a_node(self):
         name = next(line for line in self.text.split('\n') if 'expand3x3' in line).split('// ')[1].split(',')[0]
-        explained = self.gantry('ir', self.model(self.NETWORK), '--explain', '--node', name).stdout
+        explained = self.gantry('ir', self.model(self.NETWORK), '--explain', name).stdout
         self.assertRegex(explained, r'\{form=direct, block=\d+\} +[\d.]+ kcycles +')
         self.assertEqual(explained.count(' taken'), 1)
         self.assertIn('times as long', explained)

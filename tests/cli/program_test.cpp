@@ -343,6 +343,8 @@ TEST_F(Program, ExplainsAModelAsTextAndAsJson) {
   EXPECT_FALSE(nlohmann::json::parse(json.out)["kernels"].empty());
   expect_user_error("ir m.onnx --json", "--explain");
   expect_user_error("ir m.onnx --explain --after fuse_ops", "leave out --after");
+  expect_user_error("ir m.onnx somewhere", "a node is for --explain, or --node somewhere");
+  expect_user_error("ir m.onnx --explain somewhere --node elsewhere", "one of the two");
 }
 
 }  // namespace
