@@ -127,7 +127,9 @@ void add_bench(CLI::App& app, Invocation& invocation, const char* name, const ch
   CLI::Option* asks =
       profile ? nullptr : command->add_flag("--profile", options->measure.profile, "Also time every kernel");
   add_table_options(*command, *options, asks);
-  command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
+  command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")
+      ->type_name("N")
+      ->check(is_seed());
   add_json_option(*command, options->json, "result");
   add_trace_option(*command, options->trace,
                    "what gantry does, the samples, and the kernels where they are timed,");

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -15,12 +17,19 @@ CLI::Validator between(Number least, Number most) {
   return CLI::Validator(
       [least, most](const std::string& text) {
         Number number{};
-        if (CLI::detail::lexical_cast(text, number) && number >= least && number <= most)
+        // The parser takes -1 for the largest of them.
+        const bool negative = std::is_unsigned_v<Number> && text.starts_with('-');
+        if (!negative && CLI::detail::lexical_cast(text, number) && number >= least && number <= most)
           return std::string();
         return fmt::format("'{}' is not a {} from {} to {}", text.substr(0, 64),
                            std::is_integral_v<Number> ? "whole number" : "number", least, most);
       },
       "");
+}
+
+/// Of made-up data.
+inline CLI::Validator is_seed() {
+  return between(uint64_t{0}, std::numeric_limits<uint64_t>::max());
 }
 
 }  // namespace gantry::cli

@@ -227,7 +227,9 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
                     "Empty the caches of every core before every run");
   add_turn_options(*command, options->compare.measure.turns);
   add_farm_options(*command, options->farm);
-  command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
+  command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")
+      ->type_name("N")
+      ->check(is_seed());
   add_share(*command, "--smallest-effect", options->compare.statistics.smallest_effect,
             "The smallest difference worth claiming; default 1%");
   add_limit(*command, "--fail-if-slower", options->fail_if_slower,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "host/cli/bench_run.h"
+#include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/measure_options.h"
@@ -152,7 +153,9 @@ void add_trace_command(CLI::App& app, Invocation& invocation) {
       ->check(CLI::IsMember({"kernels", "samples"}).description(""));
   add_run_options(*command, options->execution);
   add_measure_options(*command, options->measure);
-  command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")->type_name("N");
+  command->add_option("--seed", options->seed, "Seed of made-up inputs; default 0")
+      ->type_name("N")
+      ->check(is_seed());
   add_force_option(*command, options->force);
   command->footer(kExamples);
   command->callback([options, &invocation] {

@@ -156,7 +156,8 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
       ->check(between(0.0, 1.0));
   command
       ->add_option("--seed", options->tune.tune.seed, "Seed of made-up inputs, and of the search; default 0")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(is_seed());
   add_json_option(*command, options->json, "result");
   add_force_option(*command, options->force);
   command->footer(kExamples);

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/refusal.h"
 #include "host/cli/text.h"
@@ -9,6 +10,9 @@
 
 namespace gantry::cli {
 namespace {
+
+/// Of a batch or a size; each network has a lower limit of its own.
+constexpr int64_t kMostOfZoo = 1 << 20;
 
 constexpr const char* kExamples = R"(Examples:
   gantry zoo --list
@@ -84,10 +88,15 @@ void add_zoo_command(CLI::App& app, Invocation& invocation) {
   command->add_option("NAME", options->name, "The network; see --list");
   command->add_option("-o,--output", options->output, "The model to write; default NAME.onnx")
       ->type_name("FILE.onnx");
-  command->add_option("--seed", options->zoo.seed, "Seed of the weights; default 0")->type_name("N");
-  command->add_option("--batch", options->zoo.batch, "Batch size; default 1")->type_name("N");
+  command->add_option("--seed", options->zoo.seed, "Seed of the weights; default 0")
+      ->type_name("N")
+      ->check(is_seed());
+  command->add_option("--batch", options->zoo.batch, "Batch size; default 1")
+      ->type_name("N")
+      ->check(between(int64_t{1}, kMostOfZoo));
   command->add_option("--size", options->zoo.size, "Height and width of images, or length of sequences")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(between(int64_t{1}, kMostOfZoo));
   command->add_flag("--dynamic", options->zoo.dynamic, "Symbolic batch, and sequence length");
   command->add_flag("--list", options->list, "List the networks");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
