@@ -203,7 +203,8 @@ TEST_F(Manners, ValuesThatDoNotDoAreNamedInPlainWords) {
   expect_refused("bench m.onnx --opt", "--opt needs a value: 0..3");
   for (const char* command : {"bench m.onnx", "compare m.onnx", "tune m.onnx", "zoo lstm"}) {
     for (const char* seed : {"x", "-1", "1.5"})
-      expect_refused(std::string(command) + " --seed " + seed, std::string("'") + seed + "' is not a whole number from 0");
+      expect_refused(std::string(command) + " --seed " + seed,
+                     std::string("'") + seed + "' is not a whole number from 0");
   }
   expect_refused("zoo lstm --size 0", "'0' is not a whole number from 1");
   expect_refused("zoo lstm --batch -1", "'-1' is not a whole number from 1");
