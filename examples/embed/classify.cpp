@@ -1,4 +1,4 @@
-// Classifies a picture with a compiled network, as examples/classify.c does, in C++:
+// Classifies a picture with a compiled network, as classify.c does, in C++:
 //
 //   gantry zoo resnet18 -o resnet18.onnx && gantry compile resnet18.onnx -o resnet18.gmod
 //   classify_cpp resnet18.gmod photo.jpg

@@ -329,7 +329,7 @@ class InstalledRuntime(unittest.TestCase):
             prefix = os.path.join(folder, 'prefix')
             self.bash(install.group(1).replace('--install build', f'--install {shlex.quote(BUILD)}'), prefix, SOURCE)
             for name in ('classify.c', 'image.c', 'image.h'):
-                shutil.copy(os.path.join(SOURCE, 'examples', name), folder)
+                shutil.copy(os.path.join(SOURCE, 'examples', 'embed', name), folder)
             self.bash(compile_.group(1), prefix, folder)
             made = [name for name in os.listdir(folder) if os.access(os.path.join(folder, name), os.X_OK)
                     and os.path.isfile(os.path.join(folder, name))]

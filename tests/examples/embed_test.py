@@ -134,10 +134,10 @@ class Embed(unittest.TestCase):
         flags = run('pkg-config', '--cflags', '--libs', package,
                     environment={'PKG_CONFIG_LIBDIR': os.path.join(tree, 'lib', 'pkgconfig')}).split()
         flags += [f'-Wl,-rpath,{tree}/lib', '-lm']
-        classify, image, embed = (os.path.join(EXAMPLES, name) for name in ('classify.c', 'image.c', 'embed/classify.cpp'))
+        classify, image, embed = (os.path.join(EXAMPLES, 'embed', name) for name in ('classify.c', 'image.c', 'classify.cpp'))
         run(f'{prefix}gcc', classify, image, *flags, '-o', 'classify_c', cwd=folder)
         run(f'{prefix}gcc', '-c', image, cwd=folder)
-        run(f'{prefix}g++', '-std=c++17', f'-I{EXAMPLES}', embed, 'image.o', *flags, '-o', 'classify_cpp', cwd=folder)
+        run(f'{prefix}g++', '-std=c++17', embed, 'image.o', *flags, '-o', 'classify_cpp', cwd=folder)
         return [os.path.join(folder, program) for program in ('classify_c', 'classify_cpp')]
 
     def check_all(self, programs, is_shared, emulator=()):
@@ -186,9 +186,8 @@ class Embed(unittest.TestCase):
             if not extraction.is_shell(block) or not re.search(r'^(cmake -B|cc )', text, re.M):
                 continue
             with self.subTest(block.place):
-                examples = self.path(f'page_{number}')
-                shutil.copytree(EXAMPLES, examples)
-                folder = os.path.join(examples, 'embed') if 'cmake -B' in text else examples
+                folder = self.path(f'page_{number}')
+                shutil.copytree(os.path.join(EXAMPLES, 'embed'), folder)
                 os.symlink(self.path('net.gmod'), os.path.join(folder, 'net.gmod'))
                 os.symlink(os.path.join(EXAMPLES, 'picture.jpg'), os.path.join(folder, 'photo.jpg'))
                 if 'DIR-aarch64' in text:
