@@ -42,6 +42,10 @@ Graph read_onnx(const std::filesystem::path& path, const ShapeMap& shapes, const
                 const Invocation& invocation, Optimize optimize, const OnNode& on_node,
                 const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops,
                 const std::shared_ptr<SpillFile>& spill) {
+  // Who could read it as a module has found that it is none.
+  if (path.extension() == ".gmod" && !is_module(path, contents))
+    user_error("{}: does not begin as a module does; it is damaged, or something else by that name",
+               path.string());
   ImportOptions options;
   options.custom_ops = custom_ops;
   options.spill = spill;

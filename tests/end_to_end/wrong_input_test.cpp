@@ -133,6 +133,8 @@ TEST_F(WrongInput, TruncatedAndAlteredModules) {
     expect_error(1, "bench cut.gmod --json r.json", HasSubstr("cut.gmod"));
     expect_error(1, "inspect cut.gmod", HasSubstr("cut.gmod"));
   }
+  write("other.gmod", "M" + whole.substr(1));
+  expect_error(1, "run other.gmod --input x.npy", HasSubstr("other.gmod: does not begin as a module does"));
   for (const std::size_t at : {std::size_t{9}, std::size_t{200}, whole.size() - 3}) {
     std::string altered = whole;
     altered[at] = static_cast<char>(altered[at] ^ 0x55);
