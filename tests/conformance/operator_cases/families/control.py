@@ -1,6 +1,6 @@
 """If, Loop and Scan with small bodies, held against the same steps in numpy."""
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import helper
 
 from case import Input, tensor_type
 from draw import is_float
@@ -12,7 +12,7 @@ class Body:
     """A graph for an attribute; names in it begin with a prefix that '@' stands for."""
 
     def __init__(self):
-        self.steps, self.inputs, self.outputs, self.constants = [], [], [], []
+        self.steps, self.inputs, self.outputs = [], [], []
 
     def input(self, name, dtype, shape=None):
         self.inputs.append((name, dtype, shape))
@@ -20,18 +20,13 @@ class Body:
     def output(self, name, dtype, shape=None):
         self.outputs.append((name, dtype, shape))
 
-    def constant(self, name, array):
-        self.constants.append((name, np.asarray(array)))
-
     def step(self, op, inputs, output, **attributes):
         self.steps.append((op, inputs, output, attributes))
 
     def __call__(self, prefix):
         of = lambda name: name.replace('@', prefix)
-        nodes = [helper.make_node('Constant', [], [of(name)], value=helper.make_tensor(
-            of(name), tensor_type(array.dtype), array.shape, array.tobytes(), raw=True)) for name, array in self.constants]
-        nodes += [helper.make_node(op, [of(name) for name in inputs], [of(output)], **attributes)
-                  for op, inputs, output, attributes in self.steps]
+        nodes = [helper.make_node(op, [of(name) for name in inputs], [of(output)], **attributes)
+                 for op, inputs, output, attributes in self.steps]
         values = [[helper.make_tensor_value_info(of(name), tensor_type(dtype), shape) for name, dtype, shape in each]
                   for each in (self.inputs, self.outputs)]
         return helper.make_graph(nodes, of('@body'), *values)
@@ -91,6 +86,8 @@ def loop(d):
     body = loop_body(dtype, shape, stop, gathered, growing)
     inputs = [None if limit is None else Input(np.array(limit, np.int64), constant=d.chance(0.4)),
               None if start is None else Input(np.array(start), constant=d.chance(0.4)), Input(state), captured(beside)]
+    if stop is not None:
+        inputs.append(captured(np.array(stop, np.int64)))
     results = looped(state, beside, limit, start, stop, growing)
     return d.case(inputs, {'body': body}, outputs=[dtype] * (2 if gathered else 1), fixed=True,
                   oracle=lambda run: results[:2 if gathered else 1])
@@ -108,8 +105,7 @@ def loop_body(dtype, shape, stop, gathered, growing):
     if stop is None:
         body.step('Identity', ['@c'], '@g')
     else:
-        body.constant('@stop', np.array(stop, np.int64))
-        body.step('Less', ['@i', '@stop'], '@g')
+        body.step('Less', ['@i', '@x4'], '@g')
     body.output('@g', bool, [])
     body.output('@n', dtype, None if growing else list(shape))
     if gathered:

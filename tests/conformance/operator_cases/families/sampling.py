@@ -120,8 +120,22 @@ def max_roi_pool(d):
     dtype = d.type('T')
     low = d.random.integers(0, 3, (rois, 2))
     corners = np.concatenate([d.random.integers(0, n, (rois, 1)), low, low + d.random.integers(0, 4, (rois, 2))], axis=1)
-    return d.case([d.values(dtype, (n, d.choice([1, 3]), 6, 7)), corners.astype(dtype)],
-                  {'pooled_shape': [d.choice([1, 2]), d.choice([1, 2, 3])]})
+    x, shape = d.values(dtype, (n, d.choice([1, 3]), 6, 7)), [d.choice([1, 2]), d.choice([1, 2, 3])]
+    return d.case([x, corners.astype(dtype)], {'pooled_shape': shape}, oracle=lambda run: [greatest_of(x, corners, *shape)])
+
+
+def greatest_of(x, corners, rows, columns):
+    """MaxRoiPool: a region, both its corners in it, in bins that overlap where they do not divide it."""
+    result = np.zeros((len(corners), x.shape[1], rows, columns), x.dtype)
+    for roi, (batch, left, top, right, bottom) in enumerate(corners):
+        height, width = bottom - top + 1, right - left + 1
+        for row, column in np.ndindex(rows, columns):
+            ys, xs = (slice(first + at * size // count, min(first + -(-(at + 1) * size // count), limit))
+                      for first, at, size, count, limit in ((top, row, height, rows, x.shape[2]),
+                                                            (left, column, width, columns, x.shape[3])))
+            bin_of = x[batch, :, ys, xs].reshape(x.shape[1], -1)
+            result[roi, :, row, column] = bin_of.max(axis=1) if bin_of.size else 0
+    return result
 
 
 def crop_pad(d):

@@ -3,6 +3,7 @@ import numpy as np
 
 from case import Input
 from draw import Undefined
+from families import steps as steps_of
 
 GATES = {'RNN': 1, 'GRU': 3, 'LSTM': 4}
 
@@ -29,25 +30,19 @@ def recurrence(d):
               Input(unit(directions, gates * hidden, size), constant=d.chance(0.6)),
               Input(unit(directions, gates * hidden, hidden), constant=d.chance(0.6)),
               unit(directions, 2 * gates * hidden) if d.chance(0.6) else None,
-              np.asarray(d.random.integers(1, steps + 1, batch)).astype(np.int32) if d.chance(0.3) and d.version >= 7 else None,
+              np.asarray(d.random.integers(1, steps + 1, batch)).astype(np.int32) if d.chance(0.3) else None,
               unit(*initial) if d.chance(0.5) else None]
     if d.op == 'LSTM':
         inputs += [unit(*initial) if d.chance(0.5) else None, unit(directions, 3 * hidden) if d.chance(0.3) else None]
     types = [dtype if d.chance(0.8) else None, dtype] + ([dtype] if d.op == 'LSTM' and d.chance(0.5) else [])
-    # The reference passes over lengths, activations and bounds, and has layouts of two directions wrong.
-    passed_over = inputs[4] is not None or layout or {'activations', 'clip', 'input_forget'} & set(attributes)
-    judges = ('runtime',) if passed_over else ('reference', 'runtime')
-    oracle = None
-    if d.version < 7:
-        arrays = [each.array if isinstance(each, Input) else each for each in inputs]
-        oracle = lambda run: run_newer(run, d.op, arrays, attributes, types)
-    return d.case(inputs, attributes, outputs=types, scale=1, judges=judges, oracle=oracle)
+    arrays = [each.array if isinstance(each, Input) else each for each in inputs]
+    results = steps_of.recurrence(d.op, attributes, arrays)
+    kept = [result for result, kind in zip(results, types) if kind is not None]
+    return d.case(inputs, attributes, outputs=types, scale=1, oracle=lambda run: kept)
 
 
 ACTIVATIONS = ['Relu', 'Tanh', 'Sigmoid', 'Affine', 'LeakyRelu', 'ThresholdedRelu', 'ScaledTanh', 'HardSigmoid', 'Elu',
                'Softsign', 'Softplus']
-WITH_ALPHA = {'Affine', 'LeakyRelu', 'ThresholdedRelu', 'ScaledTanh', 'HardSigmoid', 'Elu'}
-WITH_BETA = {'Affine', 'ScaledTanh', 'HardSigmoid'}
 
 
 def recurrence_choices(d, directions):
@@ -56,7 +51,7 @@ def recurrence_choices(d, directions):
     if d.chance(0.25):
         names = [d.choice(ACTIVATIONS) for _ in range({'RNN': 1, 'GRU': 2, 'LSTM': 3}[d.op] * directions)]
         attributes['activations'] = names
-        for name, having in (('activation_alpha', WITH_ALPHA), ('activation_beta', WITH_BETA)):
+        for name, having in (('activation_alpha', steps_of.WITH_ALPHA), ('activation_beta', steps_of.WITH_BETA)):
             given = [d.choice([0.2, 0.5, 1.0]) for each in names if each in having]
             if given:
                 attributes[name] = given
@@ -65,11 +60,6 @@ def recurrence_choices(d, directions):
     if d.op == 'LSTM' and d.chance(0.15):
         attributes['input_forget'] = 1
     return attributes
-
-
-def run_newer(run, op, arrays, attributes, types):
-    results = run(op, 7, arrays, attributes, len(types))
-    return [result for result, dtype in zip(results, types) if dtype is not None]
 
 
 def rotary(d):
