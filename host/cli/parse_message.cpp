@@ -10,7 +10,7 @@ namespace gantry::cli {
 std::string parse_message(const CLI::ParseError& error) {
   const std::string text = error.what();
   std::smatch part;
-  // As CLI11 2.3 writes them.
+  // As CLI11 2.1 writes them.
   static const std::regex missing("(.+): 1 required (.+) missing");
   static const std::regex unlike("Could not convert: (\\S+) = (.*)");
   static const std::regex outside("(.+): (.*) not in \\{(.+)\\}");
