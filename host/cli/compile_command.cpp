@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "host/cli/between.h"
@@ -19,6 +20,7 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   gantry compile resnet18.onnx                       resnet18.gmod for this machine
   gantry compile resnet18.onnx --target aarch64 -o pi.gmod
+  gantry compile resnet18.onnx --on pi -o pi.gmod    for the processor that a board has
   gantry compile resnet18.onnx -t x86-64-v3 -t aarch64
                                                      one file for several machines; each picks its best
   gantry compile resnet18.onnx -t cuda -t x86-64-v3  for GPUs, and for machines without one
@@ -36,6 +38,7 @@ constexpr const char* kExamples = R"(Examples:
 
 struct Options {
   std::string model, output;
+  std::string board, key;
   std::vector<std::string> targets, shapes, sizes, specializations, custom_ops;
   std::string precision = "auto", optimize = "speed", decisions, records;
   std::string trace;
@@ -45,6 +48,21 @@ struct Options {
   bool json = false;
   bool force = false;
 };
+
+/// Those that are named, and the board's processor, which is asked for it.
+std::vector<Target> targets_of(const Options& options) {
+  if (options.board.empty()) {
+    if (!options.key.empty()) user_error("--key is for the board of --on; give that too");
+    return find_targets(options.targets);
+  }
+  std::vector<Target> targets;
+  if (!options.targets.empty()) targets = find_targets(options.targets);
+  Target of_board = target_of_device({}, open_machine(options.board, options.key)->info());
+  const bool is_named =
+      std::ranges::any_of(targets, [&](const Target& target) { return target.name == of_board.name; });
+  if (!is_named) targets.push_back(std::move(of_board));
+  return targets;
+}
 
 std::filesystem::path output_path(const Options& options) {
   if (!options.output.empty()) return options.output;
@@ -96,7 +114,7 @@ std::shared_ptr<SpillFile> spill_beside(const std::filesystem::path& module) {
 
 int compile(const Options& options, const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<Target> targets = find_targets(options.targets);
+  const std::vector<Target> targets = targets_of(options);
   const Precision precision = find_precision(options.precision);
   const Optimize optimize = find_optimize(options.optimize);
   const ShapeMap shapes = parse_shapes(options.shapes);
@@ -152,6 +170,12 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->add_option("-t,--target", options->targets, "What to compile for, again for several; default native")
       ->type_name("TARGET")
       ->allow_extra_args(false);
+  command
+      ->add_option("--on", options->board,
+                   "Compile for the processor of a board: a name from `gantry boards`, or HOST:PORT")
+      ->type_name("BOARD");
+  command->add_option("--key", options->key, "Key file of the board (see `gantry keygen`)")
+      ->type_name("FILE");
   add_shape_options(*command, options->shapes, options->sizes);
   command
       ->add_option("--specialize", options->specializations,

@@ -212,6 +212,23 @@ TEST_F(WrongInput, WrongKeys) {
   EXPECT_EQ(outcome.code, 0) << outcome.error;
 }
 
+TEST_F(WrongInput, ModulesAreCompiledForABoardThatIsThere) {
+  ASSERT_EQ(gantry("keygen right.key").code, 0);
+  const gantry::testing::ServerProcess server({"--key", path("right.key").string()});
+  const std::string on_board = " --on " + server.address() + " --key right.key";
+  ASSERT_EQ(gantry("compile m.onnx -o native.gmod").code, 0);
+  const Outcome outcome = gantry("compile m.onnx -o board.gmod" + on_board);
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(contents(path("board.gmod")), contents(path("native.gmod"))) << "it is this machine";
+  EXPECT_EQ(
+      gantry("compile m.onnx -o both.gmod --target native --target " + std::string(kOtherMachine) + on_board)
+          .code,
+      0);
+  expect_error(2, "compile m.onnx -o out.gmod --on 127.0.0.1:1", HasSubstr("127.0.0.1:1"));
+  expect_error(1, "compile m.onnx -o out.gmod --on nosuch", HasSubstr("nosuch"));
+  expect_error(1, "compile m.onnx -o out.gmod --key right.key", HasSubstr("--on"));
+}
+
 TEST_F(WrongInput, ModulesForAnotherArchitecture) {
   ASSERT_EQ(gantry(std::string("compile m.onnx -o other.gmod --target ") + kOtherMachine).code, 0);
   const gantry::testing::ServerProcess server;
