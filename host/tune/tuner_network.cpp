@@ -86,7 +86,8 @@ ChangeTools Tuner::change_tools(NetworkQuestion question) {
     return batch;
   };
   tools.room = [this, end = elapsed() + share, begun = result_.trials](size_t tried) -> size_t {
-    if (elapsed() > end || !wants_more()) return 0;
+    // As long as the ones before took: where that is long, kernels have the time.
+    if (elapsed() + quick_seconds_ > end || !wants_more()) return 0;
     const size_t most = options_.trials.value_or(std::numeric_limits<size_t>::max());
     return most - std::min(most, begun + tried);
   };
