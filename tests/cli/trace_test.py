@@ -237,7 +237,7 @@ class Traces(ProgramTest):
         refused(lambda d: d['timeline'].__setitem__('threads', 3), 'threads')
         refused(lambda d: d['kernels'][0].__setitem__('total_ms', 'long'), 'total_ms')
         refused(lambda d: d['processes'][0]['samples_ms'].__setitem__(0, -1), 'samples_ms')
-        refused(lambda d: d.__setitem__('schema', 'another'), 'schema')
+        refused(lambda d: d.__setitem__('schema', 'another'), "kind 'another'")
 
     def test_a_module_is_profiled_first(self):
         self.gantry('trace', 'm.gmod', '--threads', '1', '--processes', '1', '--repeat', '3', '-o', 'm.pftrace')
