@@ -13,7 +13,8 @@ TEXTS = ['', 'a', 'b', 'A', 'ab', 'Ab', 'a b', ' a  b ', 'b,a', ',', 'true', '17
 SIZES = [1, 2, 3, 4, 5, 7, 8, 9]
 # Ops of which all dimensions are given: gantry needs those of weights, and how long positions are.
 FIXED = {'Conv', 'ConvTranspose', 'DeformConv', 'ConvInteger', 'QLinearConv', 'RNN', 'GRU', 'LSTM', 'GatherND', 'Scatter',
-         'ScatterElements', 'ScatterND', 'TensorScatter', 'Attention', 'RotaryEmbedding', 'OneHot', 'DFT', 'MaxUnpool'}
+         'ScatterElements', 'ScatterND', 'TensorScatter', 'Attention', 'LinearAttention',
+         'RotaryEmbedding', 'OneHot', 'DFT', 'MaxUnpool'}
 LONG_SIZES = [15, 16, 17, 31, 33, 64, 65, 100]
 
 

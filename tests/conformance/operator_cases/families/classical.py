@@ -130,7 +130,7 @@ class Tree:
                 'falsenodeids': 0, 'missing_value_tracks_true': 0}
         self.nodes.append(node)
         if depth == 0 or self.d.chance(0.2):
-            for target in {self.d.integer(0, self.targets - 1) for _ in range(self.d.integer(1, 2))}:
+            for target in range(self.targets):  # ONNX Runtime adds no base to a target without a leaf
                 weight = self.d.integer(-8, 8) / 4
                 self.leaves.append({'treeids': tree, 'nodeids': identity, 'ids': target, 'weights': weight})
             return identity

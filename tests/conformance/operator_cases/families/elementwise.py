@@ -167,6 +167,9 @@ def cast(d):
     if TEXT in (source, target):
         return cast_text(d, source, target)
     x = castable(d, source, target)
+    if 'e8m0' in str(target):  # which has no negative numbers
+        with np.errstate(all='ignore'):
+            x = np.where(x.astype(np.float64) <= 0, np.ones((), source), x).astype(source)
     if x.size and is_integer(target) and is_float(source) and not np.isfinite(x.astype(np.float32)).all():
         raise Undefined('NaN as an integer')
     attributes = {}

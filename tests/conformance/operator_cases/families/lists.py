@@ -51,8 +51,9 @@ def tensor_types(d):
     return np.dtype(d.choice([np.float32, np.float32, np.int64, np.uint8, np.float64, bool, object]))
 
 
-def taken_out(d, chain, parts, dtype, length):
-    """The last step: a tensor of the sequence, how many there are, or all of them in one. The result's type."""
+def taken_out(d, chain, parts, dtype, length, equal):
+    """The last step: a tensor of the sequence, how many there are, or all of them in one, of a new axis only where they
+    are `equal` in shape. The result's type."""
     kind = d.choice(['at', 'length', 'concat', 'stack'])
     if d.op in ('SequenceLength', 'SequenceAt', 'ConcatFromSequence'):
         kind = {'SequenceLength': 'length', 'SequenceAt': 'at'}.get(d.op, d.choice(['concat', 'stack']))
@@ -62,7 +63,7 @@ def taken_out(d, chain, parts, dtype, length):
     if kind == 'at':
         chain.add('SequenceAt', None, parts.add(position(d, length)))
         return dtype
-    chain.add('ConcatFromSequence', None, axis=d.integer(-2, 1), new_axis=int(kind == 'stack'))
+    chain.add('ConcatFromSequence', None, axis=d.integer(-2, 1), new_axis=int(kind == 'stack' and equal))
     return dtype
 
 
@@ -88,8 +89,8 @@ def sequence(d):
     return finished(d, chain, parts, dtype, length)
 
 
-def finished(d, chain, parts, dtype, length):
-    result = taken_out(d, chain, parts, dtype, length)
+def finished(d, chain, parts, dtype, length, equal=True):
+    result = taken_out(d, chain, parts, dtype, length, equal)
     used = {op for op, _, _ in chain.steps}
     if d.op not in used:
         raise Undefined('without the op')
@@ -111,13 +112,13 @@ def split_to_sequence(d):
         return finished(d, chain, parts, dtype, size)
     if kind == 'one':
         each = d.integer(1, size)
-        split, length = d.steering(each), -(-size // each)
+        split, length, equal = d.steering(each), -(-size // each), size % each == 0
     else:
         cuts = sorted(d.integer(0, size) for _ in range(d.integer(0, 2)))
         sizes = [after - before for before, after in zip([0] + cuts, cuts + [size])]
-        split, length = d.steering(sizes), len(sizes)
+        split, length, equal = d.steering(sizes), len(sizes), len(set(sizes)) == 1
     chain.add('SplitToSequence', x, parts.add(split), **attributes)
-    return finished(d, chain, parts, dtype, length)
+    return finished(d, chain, parts, dtype, length, equal)
 
 
 def mapped(d):

@@ -3,7 +3,7 @@ import numpy as np
 from onnx import TensorProto
 
 from case import Input
-from draw import Undefined
+from draw import Undefined, is_float
 
 NEAREST = ['round_prefer_floor', 'round_prefer_ceil', 'floor', 'ceil']
 COORDINATES = ['half_pixel', 'pytorch_half_pixel', 'align_corners', 'asymmetric']
@@ -34,7 +34,8 @@ def late_resize(d, mode):
     keeps = lambda axis: axes is None and rank > 3 and axis < rank - 3
     attributes = dict(resize_choices(d, mode), axes=axes, mode=mode)
     # ONNX Runtime cuts integers off that the reference rounds.
-    judges = ('reference',) if x.array.dtype.kind in 'iu' and mode != 'nearest' else ('reference', 'runtime')
+    rounds = x.array.dtype.kind in 'iu' and mode != 'nearest'
+    judges = ('reference',) if rounds else ('reference', 'runtime')
     roi = None if d.version >= 13 else Input(np.array([], np.float32), constant=True)
     if attributes['coordinate_transformation_mode'] == 'tf_crop_and_resize':
         edges = [(0.0, 1.0) if keeps(axis) else (d.choice([0.0, 0.25, -0.5]), d.choice([1.0, 0.75, 1.5]))
@@ -45,12 +46,26 @@ def late_resize(d, mode):
         if d.has('keep_aspect_ratio_policy') and axes is not None and d.chance(0.4):
             attributes['keep_aspect_ratio_policy'] = d.choice(['not_larger', 'not_smaller', 'stretch'])
         empty = None if d.version >= 13 else Input(np.array([], np.float32), constant=True)
-        return d.case([x, roi, empty, d.steering(sizes)], attributes, scale=4, judges=judges)
+        oracle = rounded(d, x.array, [roi, None, np.array(sizes, np.int64)], attributes) if rounds else None
+        return d.case([x, roi, empty, d.steering(sizes)], attributes, scale=4, judges=judges, oracle=oracle)
     factors = [1.0 if keeps(axis) else d.choice([0.5, 1.0, 1.5, 2.0, 3.0]) for axis in moved]
     if any(int(shape[axis] * factor) == 0 for axis, factor in zip(moved, factors)):
         raise Undefined('nothing is left')
-    scales = Input(np.array(factors, np.float32), constant=True, steers=True)
-    return d.case([x, roi, scales], attributes, scale=4, judges=judges)
+    scales = np.array(factors, np.float32)
+    oracle = rounded(d, x.array, [roi, scales], attributes) if rounds else None
+    return d.case([x, roi, Input(scales, constant=True, steers=True)], attributes, scale=4, judges=judges, oracle=oracle)
+
+
+def rounded(d, x, steering, attributes):
+    """The result of double precision, where no element of it lies between two integers."""
+    arrays = [each.array if isinstance(each, Input) else each for each in steering]
+
+    def evaluated(run):
+        (result,) = run('Resize', d.version, [x.astype(np.float64)] + arrays, attributes)
+        if (np.abs(result - np.floor(result) - 0.5) < 1e-3).any():
+            raise ValueError('halves, which are rounded up or down')
+        return [np.rint(result)]
+    return evaluated
 
 
 def resize_choices(d, mode):
@@ -91,7 +106,14 @@ def grid_sample(d):
     attributes = {'mode': mode, 'padding_mode': d.choice(['zeros', 'border', 'reflection']), 'align_corners': d.choice([0, 1])}
     reach = d.choice([1.0, 1.3, 1.3, 4.0])
     grid = (d.random.uniform(-reach, reach, (n,) + to + (rank,))).astype(d.type('T2'))
-    return d.case([d.input('T1', (n, channels) + sizes), grid], attributes, scale=8)
+    x = d.input('T1', (n, channels) + sizes)
+    if is_float(x.array.dtype):
+        return d.case([x, grid], attributes, scale=8)
+    if mode != 'nearest' or x.array.dtype == bool:
+        raise Undefined('integers and truths in between')
+    # Of integers the reference takes the places for integers, too.
+    return d.case([x, grid], attributes, oracle=lambda run: run(
+        'GridSample', 22, [x.array.astype(np.float64), grid.astype(np.float64)], attributes))
 
 
 def affine_grid(d):

@@ -159,7 +159,7 @@ def attention_mask(d, batch, heads, steps, keys):
         raise Undefined('masks of integers')
     shape = d.choice([(steps, keys), (1, keys), (heads, steps, keys), (1, steps, keys), (batch, 1, steps, keys),
                       (batch, heads, steps, keys)])
-    if d.version >= 23 and d.chance(0.1) and keys > 1:
+    if d.version >= 24 and d.chance(0.1) and keys > 1:
         shape = shape[:-1] + (keys - 1,)
     mask = d.values(dtype, shape, 'unit')
     if dtype == bool and d.chance(0.8):
