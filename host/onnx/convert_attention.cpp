@@ -44,15 +44,21 @@ Dim append_past(NodeImport& n, AttentionCore& core) {
   return past_key.dim(2);
 }
 
-/// A mask may be of fewer keys than there are: the others are not attended.
-Term widened_mask(const Term& mask, const Dim& keys) {
-  const Dim have = mask.dim(-1);
+/// A mask may be of fewer keys than there are: the others are not attended. Of one key it was broadcast in
+/// operator set 23.
+Term widened_mask(AttentionCore& core, const Term& mask) {
+  NodeImport& n = mask.node();
+  const Dim have = mask.dim(-1), keys = core.key.dim(2);
+  if (have == Dim(1) && n.opset() >= 24 && !(keys == Dim(1))) {
+    restrict(core.allowed, less(Term::range(n, keys), Term::number(n, DType::kI64, 1)));
+    return mask;
+  }
   if (have == keys || have == Dim(1) || !(have.is_constant() && keys.is_constant())) return mask;
   Shape rest = mask.shape();
   rest.back() = keys - have;
   const bool boolean = mask.dtype() == DType::kBool;
   const double never = boolean ? 0 : -std::numeric_limits<double>::infinity();
-  return concatenated({mask, Term::filled(mask.node(), mask.dtype(), never, rest)}, -1);
+  return concatenated({mask, Term::filled(n, mask.dtype(), never, rest)}, -1);
 }
 
 void read_mask(NodeImport& n, AttentionCore& core) {
@@ -61,9 +67,9 @@ void read_mask(NodeImport& n, AttentionCore& core) {
   if (mask.rank() == 0) mask = mask.reshaped({1});
   core.may_have_empty_rows = true;
   if (mask.dtype() == DType::kBool) {
-    restrict(core.allowed, widened_mask(mask, core.key.dim(2)));
+    restrict(core.allowed, widened_mask(core, mask));
   } else {
-    core.bias = widened_mask(is_float(mask.dtype()) ? mask : mask.cast(core.query.dtype()), core.key.dim(2));
+    core.bias = widened_mask(core, is_float(mask.dtype()) ? mask : mask.cast(core.query.dtype()));
   }
 }
 

@@ -38,7 +38,7 @@ void convert_constant(NodeImport& n) {
   }
   if (n.has_attribute("value_ints"))
     return n.set_constant(0, vector_constant(DType::kI64, n.integer_list("value_ints")));
-  if (n.has_attribute("sparse_value")) n.unsupported(UnsupportedKind::kValueKind, "sparse tensor");
+  if (n.has_attribute("sparse_value")) return n.set_constant(0, n.sparse_tensor("sparse_value"));
   if (n.has_attribute("value_string"))
     return n.set_constant(0, make_strings({}, {n.text("value_string", "")}));
   if (n.has_attribute("value_strings")) {

@@ -19,6 +19,7 @@
 #include "host/onnx/lean_model.h"
 #include "host/onnx/malformed.h"
 #include "host/onnx/size_advice.h"
+#include "host/onnx/sparse_tensor.h"
 #include "host/ops/builder.h"
 #include "host/ops/elementwise.h"
 #include "host/support/error.h"
@@ -284,16 +285,15 @@ Value* Importer::materialise(Binding& binding, const std::string& name) {
   return binding.value = dims_as_data(*binding.contents, name);
 }
 
-void Importer::refuse_sparse_initializers(const onnx::GraphProto& graph) {
+void Importer::add_sparse_initializers(const onnx::GraphProto& graph, bool may_stay_open) {
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
-    const std::string& name = tensor.values().name();
-    unsupported_.add_place(UnsupportedKind::kValueKind, "sparse tensor", initializer_text(name));
-    define_unknown(name, "an initialiser");
+    add_initializer(tensor.values().name(), may_stay_open,
+                    [&](const std::string& what) { return dense_tensor(tensors_, tensor, what); });
   }
 }
 
 void Importer::take_initializers(onnx::GraphProto& graph) {
-  refuse_sparse_initializers(graph);
+  add_sparse_initializers(graph, !options_.freeze);
   for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
     add_initializer(tensor.name(), !options_.freeze,
                     [&](const std::string& what) { return tensors_.take(tensor, what); });
@@ -301,7 +301,7 @@ void Importer::take_initializers(onnx::GraphProto& graph) {
 }
 
 void Importer::add_initializers(const onnx::GraphProto& graph) {
-  refuse_sparse_initializers(graph);
+  add_sparse_initializers(graph, false);
   for (const onnx::TensorProto& tensor : graph.initializer()) {
     add_initializer(tensor.name(), false,
                     [&](const std::string& what) { return tensors_.read(tensor, what); });

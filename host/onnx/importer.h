@@ -250,7 +250,7 @@ class Importer {
   void add_initializers(const onnx::GraphProto& graph);
   /// Defines the names of the model's initialisers, and takes their data out of it.
   void take_initializers(onnx::GraphProto& graph);
-  void refuse_sparse_initializers(const onnx::GraphProto& graph);
+  void add_sparse_initializers(const onnx::GraphProto& graph, bool may_stay_open);
   /// `read` gives the data of what messages call `what`.
   void add_initializer(const std::string& name, bool may_stay_open,
                        const std::function<ConstantPtr(const std::string& what)>& read);

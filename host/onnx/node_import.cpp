@@ -7,6 +7,7 @@
 #include "host/graph/small_float.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/open_operands.h"
+#include "host/onnx/sparse_tensor.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/repeat.h"
@@ -316,6 +317,12 @@ ConstantPtr NodeImport::tensor(const char* name) const {
   return a && a->has_t()
              ? importer_.tensors().read(a->t(), fmt::format("node {}: the tensor '{}'", name_, name))
              : nullptr;
+}
+ConstantPtr NodeImport::sparse_tensor(const char* name) const {
+  auto* a = find(name, AttributeProto::SPARSE_TENSOR, "a sparse tensor");
+  return a && a->has_sparse_tensor() ? dense_tensor(importer_.tensors(), a->sparse_tensor(),
+                                                    fmt::format("node {}: the tensor '{}'", name_, name))
+                                     : nullptr;
 }
 std::vector<double> NodeImport::tensor_numbers(const char* name) const {
   const ConstantPtr data = tensor(name);

@@ -137,6 +137,8 @@ class NodeImport {
   std::vector<double> number_list(const char* name) const;
   std::vector<std::string> text_list(const char* name) const;
   ConstantPtr tensor(const char* name) const;
+  /// Made dense.
+  ConstantPtr sparse_tensor(const char* name) const;
   /// The elements of an attribute that is a tensor of any numeric dtype; a missing one is a user error.
   std::vector<double> tensor_numbers(const char* name) const;
   /// The attribute `to` of Cast.

@@ -88,8 +88,8 @@ std::optional<BuiltinAttributes> text_builtin(const Node& node) {
 }
 
 bool takes_strings(const OpBase& op) {
-  for (const OpHandle* handle :
-       std::initializer_list<const OpHandle*>{&op::identity, &op::equal, &op::not_equal, &op::where}) {
+  for (const OpHandle* handle : std::initializer_list<const OpHandle*>{&op::identity, &op::copy, &op::equal,
+                                                                       &op::not_equal, &op::where}) {
     if (op.handle == handle) return true;
   }
   const FusionClass fusion = static_cast<const OpDef&>(op).fusion;

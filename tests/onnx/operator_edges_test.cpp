@@ -116,6 +116,20 @@ TEST(Clip, TakesTheUpperBoundWhereTheyCross) {
   EXPECT_THAT(std::vector<float>(y->as<float>(), y->as<float>() + 3), ElementsAre(1, 1, 1));
 }
 
+// Equal scores, so that the result is the mean of the values that are attended.
+TEST(Attention, AMaskOfOneKeyIsOfTheFirstSinceOperatorSet24) {
+  const auto attended = [](int64_t opset) {
+    OneNode attention("", "Attention", opset);
+    attention.input<float>(DType::kF32, {1, 1, 1, 1}, {0})
+        .input<float>(DType::kF32, {1, 1, 2, 1}, {0, 0})
+        .input<float>(DType::kF32, {1, 1, 2, 1}, {1, 3})
+        .input<uint8_t>(DType::kBool, {1, 1}, {1});
+    return attention.run<float>(DType::kF32);
+  };
+  EXPECT_THAT(attended(24), ElementsAre(1));
+  EXPECT_THAT(attended(23), ElementsAre(2));
+}
+
 TEST(Unique, OfTruthsFalseComesFirst) {
   OneNode node("", "Unique", 11, 4);
   node.input<uint8_t>(DType::kBool, {4}, {1, 0, 1, 1});

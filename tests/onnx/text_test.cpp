@@ -51,6 +51,15 @@ TEST(Texts, AreMovedAsNumbersAre) {
   EXPECT_THAT(texts(where), ElementsAre("a", "c"));
 }
 
+TEST(Texts, AreOutputsThatNothingComputes) {
+  OneNode constant("", "Constant", 13);
+  constant.with_texts("value_strings", {"a", "", "\xc3\xa4"});
+  EXPECT_THAT(texts(constant), ElementsAre("a", "", "\xc3\xa4"));
+  OneNode given("", "OptionalGetElement", 18);
+  given.texts({2}, {"x", "y"});
+  EXPECT_THAT(texts(given), ElementsAre("x", "y"));
+}
+
 TEST(Texts, AreNoNumbers) {
   OneNode add("", "Add", 14);
   add.texts({1}, {"a"}).texts({1}, {"b"});

@@ -71,7 +71,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
             "input { name: 'list' type { sequence_type { elem_type { tensor_type { elem_type: 1 } } } } } "
             "input { name: 'shape' type { tensor_type { elem_type: 7 shape { dim { dim_param: 'R' } } } } } "
             "input { name: 'flag' type { tensor_type { elem_type: 9 shape { } } } } "
-            "sparse_initializer { values { name: 'thin' dims: 1 data_type: 1 float_data: 1 } "
+            "sparse_initializer { values { name: 'thin' dims: 1 data_type: 8 string_data: 'a' } "
             "  indices { dims: 1 data_type: 7 int64_data: 0 } dims: 4 } " +
             node("Transmogrify", "nz", "x", "a") +
             node("GridSample", "grid", "x x", "b", attribute("mode", "type: STRING s: 'area'")) +
@@ -87,7 +87,7 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
   EXPECT_THAT(r.of("GridSample: mode 'area'").nodes, ElementsAre("grid"));
   EXPECT_THAT(r.of("COMPLEX128").places, ElementsAre("input 'words'"));
   EXPECT_THAT(r.of("sequence of tensors of unknown rank").places, ElementsAre("input 'list'"));
-  EXPECT_THAT(r.of("sparse tensor").places, ElementsAre("initialiser 'thin'"));
+  EXPECT_THAT(r.of("sparse tensor of strings").places, ElementsAre("initialiser 'thin'"));
   EXPECT_EQ(r.of("Reshape: shape of a length that is only known when the model runs").kind, UnsupportedKind::kRunTimeValue);
   EXPECT_EQ(r.of("If: branches whose results differ in rank or element type").kind, UnsupportedKind::kControlFlow);
   EXPECT_EQ(std::ranges::count(r.features, UnsupportedKind::kElementType, &UnsupportedFeature::kind), 2);
