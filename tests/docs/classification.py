@@ -28,6 +28,7 @@ NOT_RUN = [(re.compile(pattern), reason) for pattern, reason in [
      'needs compilers; run by custom_op_examples_test'),
     (r'^gantry conformance\b', 'runs hundreds of tests, some of which are refused; conformance_test.cpp runs a few'),
     (r'^gantry .*postgresql://', 'needs a PostgreSQL server; run by records/postgres_test.py'),
+    (r'^gantry records verify .*--op network', 'needs what tuning has decided of a network; cli/records_verify_test.py has it'),
     (r'^gantry records train-prior\b', 'needs what tuning has measured; prior_test.cpp makes some'),
     (r'^gantry boards discover\b', 'needs Avahi, and a network with boards; run by discover_test.py'),
     (r'^gantry farm\b|^gantry .*--farm slurm\b', 'needs Slurm; run by slurm_test.py, with one of its own'),
