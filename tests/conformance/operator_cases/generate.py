@@ -36,6 +36,8 @@ from families import FAMILIES, WEIGHTS
 
 # How often a case is drawn anew where the last one means nothing or has no expectation.
 TRIES = 12
+# Of which one process makes cases.
+VERSIONS_AT_ONCE = 200
 NEWEST = {'': defs.onnx_opset_version(), 'ai.onnx.ml': 5}
 
 
@@ -68,8 +70,8 @@ def shares(versions, count, seed):
 
 
 class Maker:
-    """Makes the cases of one version of an op: in a folder `single` each for itself, in `together` up to `batch` of them
-    in one model."""
+    """Makes the cases of versions of ops: in a folder `single` each for itself, in `together` up to `batch` of them in one
+    model, once all are made."""
 
     def __init__(self, folder, seed, batch, with_runtime):
         self.folder, self.seed, self.batch, self.with_runtime = folder, seed, batch, with_runtime
@@ -77,11 +79,11 @@ class Maker:
         self.left_out = collections.Counter()
         self.examples = {}
         self.tests = {}  # of `together`: the cases in them
+        self.waiting = collections.defaultdict(list)  # by what must be equal in one model
 
     def make(self, schema, newest, count):
-        waiting = {}  # by what must be equal in one model
         for index in range(count):
-            opset = int(np.random.default_rng([self.seed, index // self.batch]).integers(schema.since_version, newest + 1))
+            opset = self.opset_of(index, schema.since_version, newest)
             for attempt in range(TRIES):
                 made = self.made(schema, opset, index, attempt)
                 if made:
@@ -89,18 +91,20 @@ class Maker:
             else:
                 self.left_out[f'{schema.name}-{schema.since_version}: nothing in {TRIES} tries'] += 1
                 continue
-            key = (opset, *made[1].tolerance().values())  # of one op, so of one domain
-            waiting.setdefault(key, []).append(made)
-            if len(waiting[key]) == self.batch:
-                self.put_together(waiting.pop(key))
-        for made in waiting.values():
-            self.put_together(made)
+            self.waiting[(schema.domain, opset, *made[1].tolerance().values())].append(made)
 
-    def put_together(self, made):
-        names, cases, outputs = zip(*made)
-        test = f'{names[0]}_and_{len(names) - 1}'
-        write_test(self.folder / 'together' / test, cases, outputs)
-        self.tests[test] = names
+    def opset_of(self, index, oldest, newest):
+        """The same of as many versions of ops as possible, so that their cases go into one model."""
+        order = np.random.default_rng([self.seed, index // self.batch]).permutation(range(1, NEWEST[''] + 1))
+        return int(next(opset for opset in order if oldest <= opset <= newest))
+
+    def put_together(self):
+        for made in self.waiting.values():
+            for first in range(0, len(made), self.batch):
+                names, cases, outputs = zip(*made[first:first + self.batch])
+                test = f'{names[0]}_and_{len(names) - 1}'
+                write_test(self.folder / 'together' / test, cases, outputs)
+                self.tests[test] = names
 
     def made(self, schema, opset, index, attempt):
         """(name, case, outputs), or None."""
@@ -142,18 +146,26 @@ def in_child(work):
         return json.load(result) if status == 0 else None
 
 
-def made_cases(arguments, schema, newest, count):
+def made_cases(arguments, versions):
+    """Of versions of ops, each with how many; a list of what makers give."""
     def work(with_runtime):
         maker = Maker(pathlib.Path(arguments.folder), arguments.seed, arguments.batch, with_runtime)
-        maker.make(schema, newest, count)
+        for schema, newest, count in versions:
+            maker.make(schema, newest, count)
+        maker.put_together()
         return {'counts': maker.counts, 'left_out': maker.left_out, 'examples': maker.examples, 'tests': maker.tests}
     made = in_child(lambda: work(True))
+    if made is not None:
+        return [made]
+    if len(versions) > 1:
+        half = len(versions) // 2
+        return made_cases(arguments, versions[:half]) + made_cases(arguments, versions[half:])
+    (schema, _, count), = versions
+    made = in_child(lambda: work(False))
     if made is None:
-        made = in_child(lambda: work(False))
-        if made is None:
-            raise SystemExit(f'no cases of {schema.name}-{schema.since_version}')
-        made['left_out'][f'{schema.name}-{schema.since_version}: ONNX Runtime crashed: by the reference alone'] = count
-    return made
+        raise SystemExit(f'no cases of {schema.name}-{schema.since_version}')
+    made['left_out'][f'{schema.name}-{schema.since_version}: ONNX Runtime crashed: by the reference alone'] = count
+    return [made]
 
 
 def version_of(package):
@@ -177,21 +189,21 @@ def main():
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--ops', default='')
     parser.add_argument('--versions', default='1-1000')
-    parser.add_argument('--batch', type=int, default=16)
+    parser.add_argument('--batch', type=int, default=24)
     arguments = parser.parse_args()
     pathlib.Path(arguments.folder).mkdir(parents=True, exist_ok=True)
     versions = wanted(arguments)
     report = {'onnx': onnx.__version__, 'onnxruntime': version_of('onnxruntime'), 'seed': arguments.seed,
               'versions of ops': len(versions), 'cases': collections.Counter(), 'left out': collections.Counter(),
               'examples': {}, 'tests': {}}
-    for (schema, newest), count in zip(versions, shares(versions, arguments.count, arguments.seed)):
-        made = made_cases(arguments, schema, newest, int(count)) if count else None
-        if made is None:
-            continue
-        report['cases'].update(made['counts'])
-        report['left out'].update(made['left_out'])
-        report['examples'].update(made['examples'])
-        report['tests'].update(made['tests'])
+    counts = shares(versions, arguments.count, arguments.seed)
+    wanted_of = [(schema, newest, int(count)) for (schema, newest), count in zip(versions, counts) if count]
+    for first in range(0, len(wanted_of), VERSIONS_AT_ONCE):
+        for made in made_cases(arguments, wanted_of[first:first + VERSIONS_AT_ONCE]):
+            report['cases'].update(made['counts'])
+            report['left out'].update(made['left_out'])
+            report['examples'].update(made['examples'])
+            report['tests'].update(made['tests'])
     (pathlib.Path(arguments.folder) / 'cases.json').write_text(json.dumps(report, indent=1), encoding='utf-8')
     total = sum(report['cases'].values())
     print(f"{total} cases of {len(versions)} versions of ops: {dict(report['cases'])}; "
