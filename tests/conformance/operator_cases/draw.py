@@ -128,7 +128,7 @@ class Draw:
     def values(self, dtype, shape, kind='plain'):
         """Of these kinds: plain; whole: small integers, sums of which are exact; positive: from 0.25 on; unit: from -1
         to 1; special: plain with NaN, infinities, -0, denormals and extremes among them; extremes: special without NaN
-        and 0, so that all have an order."""
+        and 0, so that all have an order; infinite: plain with NaN and infinities."""
         dtype = np.dtype(dtype)
         if dtype == TEXT:
             return self.texts(shape)
@@ -144,10 +144,12 @@ class Draw:
             drawn = np.asarray(self.random.normal(0, 2, shape))
         drawn = np.abs(drawn) + 0.25 if kind == 'positive' else drawn
         drawn = np.asarray(drawn, np.float32).astype(dtype)
-        if kind not in ('special', 'extremes'):
+        if kind not in ('special', 'extremes', 'infinite'):
             return drawn
         special = special_floats(dtype)
-        return self._mixed(drawn, ordered(special) if kind == 'extremes' else special)
+        wide = special.astype(np.float64)
+        chosen = {'special': np.ones(wide.shape, bool), 'infinite': ~np.isfinite(wide), 'extremes': ~np.isnan(wide) & (wide != 0)}
+        return self._mixed(drawn, special[chosen[kind]])
 
     def texts(self, shape, among=TEXTS):
         """Strings out of these."""
@@ -192,12 +194,6 @@ class Draw:
 
     def output_type(self, index):
         return self.type(self.schema.outputs[index].type_str)
-
-
-def ordered(special):
-    """Without NaN and zeros."""
-    wide = special.astype(np.float64)
-    return special[~np.isnan(wide) & (wide != 0)]
 
 
 def special_floats(dtype):

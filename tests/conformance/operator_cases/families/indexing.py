@@ -185,7 +185,25 @@ def unique(d):
     types = [x.dtype] + [np.dtype(np.int64) if d.chance(0.7) else None for _ in range(3)]
     while types[-1] is None:
         types.pop()
-    return d.case([x], {'axis': axis, 'sorted': d.choice([0, 1])}, outputs=types)
+    is_sorted = d.choice([0, 1])
+    results = distinct(x, axis, is_sorted)
+    kept = [result for result, kind in zip(results, types) if kind is not None]
+    return d.case([x], {'axis': axis, 'sorted': is_sorted}, outputs=types, oracle=lambda run: kept)
+
+
+def distinct(x, axis, is_sorted):
+    """Unique's four outputs: slices along an axis, or elements, that occur, in their order or that of their first places."""
+    slices = [x.reshape(-1)[at] for at in range(x.size)] if axis is None else list(np.moveaxis(x, axis, 0))
+    keys = [tuple(np.asarray(each).reshape(-1).tolist()) for each in slices]
+    first = {}
+    for at, key in enumerate(keys):
+        first.setdefault(key, at)
+    order = sorted(first) if is_sorted else list(first)
+    places = [first[key] for key in order]
+    y = x.reshape(-1)[places] if axis is None else np.take(x, places, axis)
+    rank = {key: at for at, key in enumerate(order)}
+    return [y] + [np.array(numbers, np.int64) for numbers in (
+        places, [rank[key] for key in keys], [keys.count(key) for key in order])]
 
 
 def reverse_sequence(d):

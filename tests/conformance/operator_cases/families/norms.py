@@ -95,7 +95,15 @@ def by_neighbours(x, size, alpha=1e-4, beta=0.75, bias=1.0):
 def lp_norm(d):
     shape = d.shape(least=1)
     attributes = {'axis': d.axis(len(shape))} if d.chance(0.7) else {}
-    return d.case([floats(d, shape, d.choice(['plain', 'whole']))], dict(attributes, p=d.choice([1, 2])))
+    x, p = floats(d, shape, d.choice(['plain', 'whole'])), d.choice([1, 2])
+    return d.case([x], dict(attributes, p=p),
+                  oracle=lambda run: [by_norm(x.astype(np.float64), attributes.get('axis', -1), p)])
+
+
+def by_norm(x, axis, p):
+    """LpNormalization; a norm of 0 leaves zeros. The reference has no absolute values for p = 1."""
+    norm = (np.abs(x) ** p).sum(axis=axis, keepdims=True) ** (1 / p)
+    return np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm))
 
 
 def mean_variance(d):

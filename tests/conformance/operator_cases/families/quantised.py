@@ -8,7 +8,7 @@ from families import windows
 
 def scales(d, dtype, shape):
     """Powers of two, so that what is scaled by them is exact."""
-    return np.asarray(2.0 ** d.random.integers(-3, 3, shape)).astype(dtype)
+    return np.asarray(2.0 ** d.random.integers(0 if is_integer(dtype) else -3, 3, shape)).astype(dtype)
 
 
 def granularity(d, shape):
@@ -98,10 +98,11 @@ def qlinear_conv(d):
     of = (filters,) if d.chance(0.4) else ()
     w_zero = np.zeros(of, w_type) if of else d.values(w_type, of)
     bias = d.values(np.int32, (filters,)) if d.chance(0.5) else None
+    y_zero = d.values(y_type, ()) // 2 * 2  # halves are rounded to even before it is added, by the reference behind
     inputs = [d.values(x_type, (batch, channels) + sizes), scales(d, one, ()), d.values(x_type, ()),
               Input(d.values(w_type, (filters, channels // group) + tuple(kernel)), constant=True),
               Input(scales(d, one, of), constant=True), Input(w_zero, constant=True),
-              Input(scales(d, one, ()), constant=True), Input(d.values(y_type, ()), constant=True), bias]
+              Input(scales(d, one, ()), constant=True), Input(y_zero, constant=True), bias]
     return d.case(inputs, attributes, outputs=[y_type])
 
 

@@ -3,6 +3,7 @@ import numpy as np
 
 from case import Input
 from draw import Undefined
+from families import pooling
 
 POOLS = ['MaxPool', 'AveragePool', 'LpPool']
 GLOBAL_POOLS = ['GlobalMaxPool', 'GlobalAveragePool', 'GlobalLpPool']
@@ -83,7 +84,15 @@ def conv_transpose(d):
     x = d.input('T', (batch, channels) + sizes, 'whole')
     w = Input(d.values(d.type('T'), (channels, filters // group) + tuple(kernel), 'whole'), constant=d.chance(0.6))
     b = d.input('T', (filters,), 'whole') if d.chance(0.5) else None
-    return d.case([x, w, b], attributes, scale=64)
+    return d.case([x, w, b], attributes, scale=64, oracle=None if b is None else with_bias(d, x, w, b, attributes))
+
+
+def with_bias(d, x, w, b, attributes):
+    """ConvTranspose of which the reference adds the first bias to all groups."""
+    def evaluated(run):
+        (result,) = run('ConvTranspose', d.version, [x.array, w.array], attributes)
+        return [result.astype(np.float64) + b.array.astype(np.float64).reshape((-1,) + (1,) * (result.ndim - 2))]
+    return evaluated
 
 
 def pool(d):
@@ -101,19 +110,19 @@ def pool(d):
     attributes['kernel_shape'] = kernel
     sizes = images(d, rank, kernel, attributes)
     batch = d.choice([0, 1, 2]) if d.chance(0.3) else 1
-    kinds = ['plain', 'whole'] if d.op == 'MaxPool' else ['plain', 'whole', 'special']
+    kinds = ['plain', 'whole'] if d.op == 'MaxPool' else ['plain', 'whole', 'infinite']
     x = d.input('T', (batch, d.choice([1, 2, 9])) + sizes, d.choice(kinds))
     types, judges = [x.array.dtype], ('reference', 'runtime')
+    positions = False
     if d.op == 'MaxPool' and d.version >= 8:
         if d.chance(0.4):
             types.append(np.dtype(np.int64))
-            judges = ('runtime',)  # the reference counts positions in each channel anew
+            judges, positions = ('runtime',), True  # the reference counts positions in each channel anew
             x = d.input('T', x.array.shape, 'whole')
         if d.chance(0.2):
             attributes['storage_order'] = 1
-    oracle = None
-    if d.op == 'AveragePool' and d.version < 7:  # padding does not count
-        oracle = lambda run: run('AveragePool', 7, [x.array], attributes)
+    # The reference passes over NaN, and pads what needs none.
+    oracle = None if positions else lambda run: [pooling.pooled(d.op, x.array, attributes)]
     return d.case([x], attributes, outputs=types, scale=8, oracle=oracle, judges=judges)
 
 
@@ -122,7 +131,7 @@ def global_pool(d):
     if d.op == 'GlobalLpPool' and d.version < 2 and len(shape) != 4:
         raise Undefined('not of pictures')
     attributes = {'p': d.choice([1, 2, 3]) if d.version >= 2 else 2.0} if d.has('p') and d.chance(0.6) else {}
-    kind = d.choice(['plain', 'special'] if d.op == 'GlobalMaxPool' else ['whole', 'whole', 'special'])
+    kind = d.choice(['plain', 'special'] if d.op == 'GlobalMaxPool' else ['whole', 'whole', 'infinite'])
     x = d.input('T', shape, kind)
     return d.case([x], attributes, scale=8, oracle=lambda run: [pooled(d.op, x.array, attributes.get('p', 2))])
 
