@@ -58,11 +58,11 @@ const Op<NoAttrs>& op_for(const Renamed (&table)[N], const NodeImport& n) {
   n.fail("has no entry in its table");
 }
 
-/// Of integers too, whose results are cut off.
+/// Of integers too, whose results are rounded to f32, where those of 4 and more are 1, and cut off.
 void convert_erf(NodeImport& n) {
   Value* x = n.input(0);
   if (is_float(x->type.dtype)) return n.set(0, n.add(op::erf, {x}));
-  n.set(0, n.cast(n.add(op::erf, {n.cast(x, DType::kF64)}), x->type.dtype));
+  n.set(0, n.cast(n.cast(n.add(op::erf, {n.cast(x, DType::kF64)}), DType::kF32), x->type.dtype));
 }
 
 void convert_unary(NodeImport& n) {

@@ -130,6 +130,13 @@ TEST(Attention, AMaskOfOneKeyIsOfTheFirstSinceOperatorSet24) {
   EXPECT_THAT(attended(23), ElementsAre(2));
 }
 
+// erf(3) is 0.99998; erf(4) is nearer to 1 than to any other f32.
+TEST(Erf, OfIntegersIsCutOffAfterItIsAFloat) {
+  OneNode erf("", "Erf", 9);
+  erf.input<int32_t>(DType::kI32, {6}, {0, 1, 3, 4, 9, -4});
+  EXPECT_THAT(erf.run<int32_t>(DType::kI32), ElementsAre(0, 0, 0, 1, 1, -1));
+}
+
 TEST(Unique, OfTruthsFalseComesFirst) {
   OneNode node("", "Unique", 11, 4);
   node.input<uint8_t>(DType::kBool, {4}, {1, 0, 1, 1});
