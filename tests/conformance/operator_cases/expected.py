@@ -6,6 +6,7 @@ from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
 from case import Case, Input
+from draw import TEXT
 
 
 def onnx_runtime():
@@ -55,6 +56,9 @@ def typed(case, outputs):
     if len(outputs) != len(wanted):
         return None
     arrays = [np.asarray(output) for output in outputs]
+    if any(dtype == TEXT and not all(isinstance(text, str) for text in array.ravel().tolist())
+           for array, dtype in zip(arrays, wanted)):
+        return None
     with np.errstate(all='ignore'):
         return [array if array.dtype == dtype else array.astype(dtype) for array, dtype in zip(arrays, wanted)]
 

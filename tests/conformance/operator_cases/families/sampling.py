@@ -45,15 +45,23 @@ def late_resize(d, mode):
         sizes = [shape[axis] if keeps(axis) else d.choice([1, 2, 5, 8]) for axis in moved]
         if d.has('keep_aspect_ratio_policy') and axes is not None and d.chance(0.4):
             attributes['keep_aspect_ratio_policy'] = d.choice(['not_larger', 'not_smaller', 'stretch'])
+        without_half_pixel_of_one(attributes, sizes)
         empty = None if d.version >= 13 else Input(np.array([], np.float32), constant=True)
         oracle = rounded(d, x.array, [roi, None, np.array(sizes, np.int64)], attributes) if rounds else None
         return d.case([x, roi, empty, d.steering(sizes)], attributes, scale=4, judges=judges, oracle=oracle)
     factors = [1.0 if keeps(axis) else d.choice([0.5, 1.0, 1.5, 2.0, 3.0]) for axis in moved]
     if any(int(shape[axis] * factor) == 0 for axis, factor in zip(moved, factors)):
         raise Undefined('nothing is left')
+    without_half_pixel_of_one(attributes, [int(shape[axis] * factor) for axis, factor in zip(moved, factors)])
     scales = np.array(factors, np.float32)
     oracle = rounded(d, x.array, [roi, scales], attributes) if rounds else None
     return d.case([x, roi, Input(scales, constant=True, steers=True)], attributes, scale=4, judges=judges, oracle=oracle)
+
+
+def without_half_pixel_of_one(attributes, sizes):
+    """PyTorch's half pixel of an axis of one is at 0, which the reference has at -0.5."""
+    if attributes['coordinate_transformation_mode'] == 'pytorch_half_pixel' and 1 in sizes:
+        attributes['coordinate_transformation_mode'] = 'half_pixel'
 
 
 def rounded(d, x, steering, attributes):
@@ -166,7 +174,7 @@ def crop_pad(d):
     axes = d.axes(len(shape)) if d.chance(0.6) else None
     of = axes if axes is not None else range(len(shape))
     sizes = d.steering([d.choice([1, 2, 5, 9]) for _ in of], d.type('Tind'))
-    return d.case([d.input('T', shape, 'special', texts=True), sizes], {'axes': axes})
+    return d.case([d.input('T', shape, 'special'), sizes], {'axes': axes})
 
 
 def columns_to_image(d):
