@@ -156,15 +156,26 @@ int lanes_along_last_axis(const OperationNode& op, const Target& target) {
   return choose_lanes(last.value_or(guess::kLong), byte_width(op.result_dtypes[0]), target.machine);
 }
 
-}  // namespace
+/// Once the axes are one, where an element is read from is a remainder of extents that only a run knows,
+/// which a vector divides by one lane at a time.
+bool divides_by_open_extents(const OperationNode& op) {
+  const bool open = std::any_of(op.axes.begin() + 1, op.axes.end(),
+                                [](const IterVarPtr& axis) { return !constant_extent(axis->extent); });
+  return open && !reads_same_index(op);
+}
 
-void schedule_elementwise(Stage& stage, const Target& target) {
+/// Of a flattened stage: elements of vectors that divide, of which more take LLVM's register allocator
+/// minutes.
+constexpr int kLeastDividingBytes = 4;
+
+/// `least_bytes`: what an element counts as at least where vectors of a flattened stage are chosen.
+void schedule_by_own_reads(Stage& stage, const Target& target, int least_bytes) {
   const OperationNode& op = *stage.op;
   if (op.axes.empty()) return;
   const bool worth_it = worth_threads(op);
   if (op.axes.size() == 1 || reads_same_index(op)) {
     auto volume = constant_volume(op.axes);
-    int bytes = byte_width(op.result_dtypes[0]);
+    int bytes = std::max(least_bytes, byte_width(op.result_dtypes[0]));
     schedule_flat(stage, choose_lanes(volume.value_or(guess::kLong), bytes, target.machine), worth_it);
     return;
   }
@@ -177,6 +188,12 @@ void schedule_elementwise(Stage& stage, const Target& target) {
   schedule_rows(stage, lanes, worth_it);
 }
 
+}  // namespace
+
+void schedule_elementwise(Stage& stage, const Target& target) {
+  schedule_by_own_reads(stage, target, 1);
+}
+
 void schedule_elementwise(const Schedule& schedule, Stage& stage, const Target& target) {
   if (stage.op->axes.empty() || !stage.op->body) return;
   OperationNode whole = *stage.op;
@@ -187,7 +204,7 @@ void schedule_elementwise(const Schedule& schedule, Stage& stage, const Target& 
     if (IterVarPtr contiguous = transposed_axis(whole))
       return schedule_transposed(stage, contiguous, lanes, worth_threads(whole));
   }
-  schedule_elementwise(stage, target);
+  schedule_by_own_reads(stage, target, divides_by_open_extents(whole) ? kLeastDividingBytes : 1);
 }
 
 }  // namespace gantry::cpu
