@@ -1,6 +1,8 @@
 // Slice, Split and Pad.
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
 
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
@@ -205,16 +207,22 @@ Shape pad_amounts(NodeImport& n) {
   return amounts;
 }
 
+/// The padding value where it is known, and a double holds it.
+std::optional<double> known_padding(NodeImport& n) {
+  const DType dtype = n.type(0).dtype;
+  if (!n.constant(2) || dtype == DType::kString) return std::nullopt;
+  const std::vector<double> values = n.numbers(2, "padding value");
+  if (values.size() != 1) n.fail("its padding value should be one number");
+  constexpr double kExact = 9007199254740992;  // 2^53
+  return is_float(dtype) || std::abs(values[0]) < kExact ? std::optional(values[0]) : std::nullopt;
+}
+
 void convert_pad_11(NodeImport& n) {
   const Shape amounts = pad_amounts(n);
   const auto middle = amounts.begin() + n.rank(0);
   const Shape before(amounts.begin(), middle), after(middle, amounts.end());
   if (!n.has(2)) return pad(n, before, after, 0);
-  if (n.constant(2)) {
-    std::vector<double> values = n.numbers(2, "padding value");
-    if (values.size() != 1) n.fail("its padding value should be one number");
-    return pad(n, before, after, values[0]);
-  }
+  if (const auto value = known_padding(n)) return pad(n, before, after, *value);
   Value* x = n.input(0);
   PadAttrs attrs;
   attrs.mode = pad_mode(n);

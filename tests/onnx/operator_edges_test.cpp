@@ -172,6 +172,35 @@ TEST(Pad, TakesAPaddingValueOfEightBits) {
               ElementsAre(0x40, 0x38, 0x40, 0x40));
 }
 
+/// Two elements with one in front of them and two behind; `value`: an initialiser's fields, or none.
+ConstantPtr padded(int element_type, const ConstantPtr& x, const std::string& value) {
+  const std::string text =
+      "ir_version: 8 opset_import { version: 13 } graph { name: 'g' "
+      "initializer { name: 'pads' data_type: 7 dims: 2 int64_data: [1, 2] } " +
+      (value.empty() ? ""
+                     : fmt::format("initializer {{ name: 'v' data_type: {} {} }} ", element_type, value)) +
+      model_text::node("Pad", value.empty() ? "x pads" : "x pads v", "y") +
+      model_text::open_input("x", "2", element_type) + "output { name: 'y' } }";
+  onnx::ModelProto proto;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
+  return interpret_function(import_onnx_bytes(proto.SerializeAsString(), ".").main, {x}).at(0);
+}
+
+TEST(Pad, TakesStrings) {
+  const ConstantPtr x = make_strings({2}, {"a", "b"});
+  EXPECT_THAT(strings_of(*padded(8, x, "string_data: '-'")), ElementsAre("-", "a", "b", "-", "-"));
+  EXPECT_THAT(strings_of(*padded(8, x, "")), ElementsAre("", "a", "b", "", ""));
+}
+
+// 2^53 + 1 is no double.
+TEST(Pad, TakesIntegersThatNoDoubleHolds) {
+  const std::vector<int64_t> x{1, 2};
+  const ConstantPtr y =
+      padded(7, make_constant({DType::kI64, {2}}, x.data()), "int64_data: 9007199254740993");
+  EXPECT_THAT(std::vector<int64_t>(y->as<int64_t>(), y->as<int64_t>() + 5),
+              ElementsAre(9007199254740993, 1, 2, 9007199254740993, 9007199254740993));
+}
+
 // How many dimensions the result has must not depend on an open one.
 TEST(Squeeze, OfAxesThatNobodyNamesNeedsOpenOnesToBeOtherThan1) {
   const std::string text =
