@@ -13,7 +13,7 @@ TEXTS = ['', 'a', 'b', 'A', 'ab', 'Ab', 'a b', ' a  b ', 'b,a', ',', 'true', '17
 SIZES = [1, 2, 3, 4, 5, 7, 8, 9]
 # Ops of which all dimensions are given: gantry needs those of weights, and how long positions are.
 FIXED = {'Conv', 'ConvTranspose', 'DeformConv', 'ConvInteger', 'QLinearConv', 'RNN', 'GRU', 'LSTM', 'GatherND', 'Scatter',
-         'ScatterElements', 'ScatterND', 'TensorScatter', 'Attention', 'LinearAttention',
+         'ScatterElements', 'ScatterND', 'TensorScatter', 'Attention', 'LinearAttention', 'LinearClassifier',
          'RotaryEmbedding', 'OneHot', 'DFT', 'MaxUnpool'}
 LONG_SIZES = [15, 16, 17, 31, 33, 64, 65, 100]
 
@@ -148,7 +148,8 @@ class Draw:
             return drawn
         special = special_floats(dtype)
         wide = special.astype(np.float64)
-        chosen = {'special': np.ones(wide.shape, bool), 'infinite': ~np.isfinite(wide), 'extremes': ~np.isnan(wide) & (wide != 0)}
+        chosen = {'special': np.ones(wide.shape, bool), 'infinite': ~np.isfinite(wide),
+                  'extremes': ~np.isnan(wide) & (wide != 0)}
         return self._mixed(drawn, special[chosen[kind]])
 
     def texts(self, shape, among=TEXTS):

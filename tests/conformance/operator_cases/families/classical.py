@@ -101,8 +101,9 @@ def linear_regressor(d):
     attributes = {'coefficients': weights(d, targets * features), 'targets': targets}
     if d.chance(0.6):
         attributes['intercepts'] = weights(d, targets)
-    judges = ('reference', 'runtime') if 'intercepts' in attributes else ('runtime',)  # the reference adds NaN for none
-    return d.case([numbers(d, (rows, features))], attributes, outputs=[FLOAT], scale=4, judges=judges)
+    x = numbers(d, (rows, features))
+    products = x.astype(np.float64) @ np.reshape(attributes['coefficients'], (targets, features)).T
+    return d.case([x], attributes, outputs=[FLOAT], scale=4, oracle=lambda run: [products + attributes.get('intercepts', 0)])
 
 
 def linear_classifier(d):

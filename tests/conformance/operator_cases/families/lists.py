@@ -51,9 +51,9 @@ def tensor_types(d):
     return np.dtype(d.choice([np.float32, np.float32, np.int64, np.uint8, np.float64, bool, object]))
 
 
-def taken_out(d, chain, parts, dtype, length, equal):
-    """The last step: a tensor of the sequence, how many there are, or all of them in one, of a new axis only where they
-    are `equal` in shape. The result's type."""
+def taken_out(d, chain, parts, dtype, length, along):
+    """The last step: a tensor of the sequence, how many there are, or all of them in one. `along`: the axis in which their
+    shapes differ; None: none does. The result's type."""
     kind = d.choice(['at', 'length', 'concat', 'stack'])
     if d.op in ('SequenceLength', 'SequenceAt', 'ConcatFromSequence'):
         kind = {'SequenceLength': 'length', 'SequenceAt': 'at'}.get(d.op, d.choice(['concat', 'stack']))
@@ -63,7 +63,8 @@ def taken_out(d, chain, parts, dtype, length, equal):
     if kind == 'at':
         chain.add('SequenceAt', None, parts.add(position(d, length)))
         return dtype
-    chain.add('ConcatFromSequence', None, axis=d.integer(-2, 1), new_axis=int(kind == 'stack' and equal))
+    axis, new_axis = (d.integer(-2, 1), int(kind == 'stack')) if along is None else (along, 0)
+    chain.add('ConcatFromSequence', None, axis=axis, new_axis=new_axis)
     return dtype
 
 
@@ -89,8 +90,8 @@ def sequence(d):
     return finished(d, chain, parts, dtype, length)
 
 
-def finished(d, chain, parts, dtype, length, equal=True):
-    result = taken_out(d, chain, parts, dtype, length, equal)
+def finished(d, chain, parts, dtype, length, along=None):
+    result = taken_out(d, chain, parts, dtype, length, along)
     used = {op for op, _, _ in chain.steps}
     if d.op not in used:
         raise Undefined('without the op')
@@ -118,7 +119,7 @@ def split_to_sequence(d):
         sizes = [after - before for before, after in zip([0] + cuts, cuts + [size])]
         split, length, equal = d.steering(sizes), len(sizes), len(set(sizes)) == 1
     chain.add('SplitToSequence', x, parts.add(split), **attributes)
-    return finished(d, chain, parts, dtype, length, equal)
+    return finished(d, chain, parts, dtype, length, None if equal else axis or 0)
 
 
 def mapped(d):

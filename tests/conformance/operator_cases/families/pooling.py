@@ -36,7 +36,8 @@ def pooled(op, x, attributes):
         inside = [each[(each >= 0) & (each < size)] for each, size in zip(taps, x.shape[2:])]
         counted = [np.sum((each >= -before) & (each < size + after))
                    for each, size, (_, before, after) in zip(taps, x.shape[2:], axes)]
-        window = x[(slice(None), slice(None)) + np.ix_(*inside)].reshape(x.shape[:2] + (int(np.prod([each.size for each in inside])),))
+        window = x[(slice(None), slice(None)) + np.ix_(*inside)]
+        window = window.reshape(x.shape[:2] + (int(np.prod(window.shape[2:])),))
         result[(slice(None), slice(None)) + position] = of_window(op, window, int(np.prod(counted)), attributes)
     return result
 

@@ -87,7 +87,13 @@ def qlinear_matmul(d):
     for dtype, shape in zip(types, (batch + (m, k), batch + (k, n), None)):
         inputs += [d.values(dtype, shape)] if shape is not None else []
         inputs += [scales(d, scale_type, ()), d.values(dtype, ())]
+    inputs[-1] = even(inputs[-1])
     return d.case(inputs, outputs=[types[2]])
+
+
+def even(zero):
+    """Halves are rounded to even before the zero point is added, by the reference behind: the same of even ones."""
+    return zero // 2 * 2
 
 
 def qlinear_conv(d):
@@ -98,11 +104,10 @@ def qlinear_conv(d):
     of = (filters,) if d.chance(0.4) else ()
     w_zero = np.zeros(of, w_type) if of else d.values(w_type, of)
     bias = d.values(np.int32, (filters,)) if d.chance(0.5) else None
-    y_zero = d.values(y_type, ()) // 2 * 2  # halves are rounded to even before it is added, by the reference behind
     inputs = [d.values(x_type, (batch, channels) + sizes), scales(d, one, ()), d.values(x_type, ()),
               Input(d.values(w_type, (filters, channels // group) + tuple(kernel)), constant=True),
               Input(scales(d, one, of), constant=True), Input(w_zero, constant=True),
-              Input(scales(d, one, ()), constant=True), Input(y_zero, constant=True), bias]
+              Input(scales(d, one, ()), constant=True), Input(even(d.values(y_type, ())), constant=True), bias]
     return d.case(inputs, attributes, outputs=[y_type])
 
 

@@ -80,7 +80,7 @@ def resize_choices(d, mode):
     coordinates = COORDINATES + ['tf_crop_and_resize'] + (['half_pixel_symmetric'] if d.version >= 19 else [])
     attributes = {'coordinate_transformation_mode': d.choice(coordinates)}
     if attributes['coordinate_transformation_mode'] == 'tf_crop_and_resize' and d.chance(0.5):
-        attributes['extrapolation_value'] = d.choice([0.0, -3.0])
+        attributes['extrapolation_value'] = d.choice([0.0, 3.0])
     if mode == 'nearest':
         attributes['nearest_mode'] = d.choice(NEAREST)
     elif d.has('antialias') and d.chance(0.25):
