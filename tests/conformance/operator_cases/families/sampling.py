@@ -70,8 +70,8 @@ def rounded(d, x, steering, attributes):
 
     def evaluated(run):
         (result,) = run('Resize', d.version, [x.astype(np.float64)] + arrays, attributes)
-        if (np.abs(result - np.floor(result) - 0.5) < 1e-3).any():
-            raise ValueError('halves, which are rounded up or down')
+        if (np.abs(result - np.floor(result) - 0.5) < 1e-3).any() or (x.dtype.kind == 'u' and (result < 0).any()):
+            raise ValueError('halves, which are rounded up or down, or numbers beyond the type')
         return [np.rint(result)]
     return evaluated
 

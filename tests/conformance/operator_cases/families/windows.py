@@ -60,7 +60,8 @@ def convolution_shapes(d):
 def conv(d):
     rank, kernel, attributes, group, channels, filters, batch = convolution_shapes(d)
     sizes = images(d, rank, kernel, attributes)
-    kind = d.choice(['whole', 'whole', 'whole', 'special'])
+    # Infinities of one group reach others where groups are merged (docs/math-functions.md).
+    kind = d.choice(['whole', 'whole', 'whole', 'special']) if group == 1 else 'whole'
     x = d.input('T', (batch, channels) + sizes, kind)
     w = Input(d.values(d.type('T'), (filters, channels // group) + tuple(kernel), 'whole'), constant=d.chance(0.6))
     b = d.input('T', (filters,), 'whole') if d.chance(0.5) else None
