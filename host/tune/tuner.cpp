@@ -22,8 +22,6 @@ constexpr double kExplore = 0.15;
 constexpr double kPromising = 0.985;
 /// Quick batches between two rounds of acceptance.
 constexpr size_t kBatches = 4;
-/// What the final comparisons get at most.
-constexpr double kMostFinalSeconds = 60;
 
 }  // namespace
 
@@ -65,7 +63,7 @@ TuneResult Tuner::run() {
 double Tuner::final_seconds() const {
   const double share = std::min(kFinalShare * options_.seconds, kMostFinalSeconds);
   const bool lays = std::ranges::any_of(states_, &TaskState::laid);
-  const double combined = choices_.combined != untuned_.combined ? kCombinedShare * options_.seconds : 0;
+  const double combined = choices_.combined != untuned_.combined ? combined_seconds() : 0;
   const double sure = 2.5 + (lays ? 1 : 0) + (choices_.apart != untuned_.apart ? 1 : 0);
   return std::max(share, sure * sure_estimate()) + combined;
 }

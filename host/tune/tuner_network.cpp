@@ -148,8 +148,8 @@ Batch Tuner::compare_combined(const Choices& apart) {
   combined.combined = true;
   Batch batch;
   try {
-    batch = tools_.measurer.compare(apart, combined, kCombinedShare * options_.seconds);
-    if (batch.failure) batch = tools_.measurer.compare(apart, combined, kCombinedShare * options_.seconds);
+    batch = tools_.measurer.compare(apart, combined, combined_seconds());
+    if (batch.failure) batch = tools_.measurer.compare(apart, combined, combined_seconds());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
     batch.failure = Failure{records::Outcome::kBuildFailed, error.what()};
@@ -160,7 +160,7 @@ Batch Tuner::compare_combined(const Choices& apart) {
 
 void Tuner::play_combined() {
   if (!options_.may_combine || choices_.combined || !wants_more()) return;
-  if (elapsed() + final_seconds() + kCombinedShare * options_.seconds > options_.seconds) return;
+  if (elapsed() + final_seconds() + combined_seconds() > options_.seconds) return;
   const std::optional<RememberedTrial> known = remembered(combined_trial());
   CombinedTrial& trial = result_.combined.emplace();
   trial.remembered = known.has_value();

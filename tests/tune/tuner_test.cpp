@@ -54,6 +54,17 @@ TEST(Tuner, MakesNoMoreTrialsThanItMay) {
   EXPECT_EQ(result.ended, "all trials are made");
 }
 
+TEST(Tuner, WhoseTrialsAreMadeEndsHoweverMuchTimeIsLeft) {
+  for (const double seconds : {3600.0, 360000.0}) {
+    MadeUpRun setup(4, true_cost, 3);
+    setup.options.trials = 60;
+    setup.options.seconds = seconds;
+    const TuneResult result = setup.run();
+    EXPECT_TRUE(result.whole);
+    EXPECT_LT(setup.clock.now, 300) << seconds;
+  }
+}
+
 TEST(Tuner, TheSameSeedAndTimesGiveTheSameChoices) {
   MadeUpRun first(3, true_cost, 11), second(3, true_cost, 11);
   EXPECT_EQ(first.run().choices, second.run().choices);
