@@ -4,6 +4,8 @@ find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # What it asks for where headers are precompiled (its manual, "Precompiled headers").
+  set(GANTRY_LAUNCHER_OF_PRECOMPILED env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()
 
 # Warnings and include root of all of gantry's own code.
@@ -22,6 +24,21 @@ function(gantry_layer name)
   target_link_libraries(${name} PUBLIC gantry_options ${ARG_LINKS})
 endfunction()
 
+# Files of a target whose headers are precompiled come from ccache, too.
+function(gantry_cache_precompiled name)
+  if(GANTRY_LAUNCHER_OF_PRECOMPILED)
+    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "${GANTRY_LAUNCHER_OF_PRECOMPILED}")
+  endif()
+endfunction()
+
+# The headers that tests share, compiled once; their folder's options are those of all tests.
+function(gantry_test_headers)
+  add_executable(gantry_test_headers EXCLUDE_FROM_ALL common_headers.cpp)
+  target_link_libraries(gantry_test_headers PRIVATE gantry_options GTest::gmock GTest::gtest_main)
+  target_precompile_headers(gantry_test_headers PRIVATE common_headers.h)
+  gantry_cache_precompiled(gantry_test_headers)
+endfunction()
+
 # gantry_test(NAME SOURCES a.cpp … LINKS layer … [LABELS fast]): a GoogleTest program, its cases known to CTest.
 # Without a label a test is "slow".
 include(GoogleTest)
@@ -30,6 +47,10 @@ function(gantry_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE gantry_options ${ARG_LINKS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests GANTRY_TEST ON)
+  if(NOT "${ARG_SOURCES}" MATCHES "\\.c(;|$)")  # CMake would want the headers in C, too
+    target_precompile_headers(${name} REUSE_FROM gantry_test_headers)
+    gantry_cache_precompiled(${name})
+  endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS slow)
   endif()
