@@ -7,17 +7,14 @@
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/expectation.h"
-#include "host/cli/npy.h"
 #include "host/cli/npz.h"
-#include "host/cli/tensor_constant.h"
 #include "host/cli/tensor_files.h"
+#include "host/cli/tensor_output.h"
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
 #include "host/cli/trace_measurement.h"
 #include "host/cli/turns/measuring_turn.h"
-#include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
-#include "host/support/output_file.h"
 #include "rpc/visible_text.h"
 
 namespace gantry::cli {
@@ -151,16 +148,6 @@ OutputFiles output_files(const std::vector<rpc::TensorDescription>& outputs,
   return result;
 }
 
-void write_output(const std::string& file, const std::string& name, const HostTensor& tensor) {
-  if (file.ends_with(".npz")) {
-    write_npz(file, {{name, &tensor}});
-  } else if (file.ends_with(".pb")) {
-    write_file(file, format_tensor_proto(name, *to_constant(tensor)));
-  } else {
-    write_npy(file, tensor);
-  }
-}
-
 void save_archive(const std::string& path, const std::vector<rpc::TensorDescription>& outputs,
                   const std::vector<HostTensor>& tensors) {
   std::vector<NamedTensor> named;
@@ -174,11 +161,10 @@ void plan_files(const Options& options, OutputPlan& plan) {
   }
   for (const std::string& argument : options.outputs) {
     const std::string file = split_output(argument).value;
-    const FileKind kind = file.ends_with(".npz")  ? FileKind::kArchive
-                          : file.ends_with(".pb") ? FileKind::kTensorProto
-                                                  : FileKind::kTensor;
+    if (file.empty()) continue;  // assign_outputs says so
+    const FileKind kind = kind_of_output(file);
     if (kind == FileKind::kArchive) expect_npz_support(file);
-    if (!file.empty()) plan.writes(file, kind, "--output", options.force);
+    plan.writes(file, kind, "--output", options.force);
   }
 }
 
@@ -304,10 +290,9 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("run", "Run a model or module once and show its outputs");
   add_execution_options(*command, options->execution);
   command
-      ->add_option(
-          "-o,--output", options->outputs,
-          "Saves an output as .npy, or as ONNX's tensor where FILE ends in .pb; NAME= may be left out if there is one. "
-          "FILE.npz takes all outputs")
+      ->add_option("-o,--output", options->outputs,
+                   "Saves an output as NumPy's array where FILE ends in .npy, as ONNX's tensor where it ends "
+                   "in .pb; NAME= may be left out if there is one. FILE.npz takes all outputs")
       ->type_name("[NAME=]FILE")
       ->allow_extra_args(false);
   command

@@ -75,10 +75,11 @@ TEST_F(OutputFiles, YesterdaysOutputsAreReplacedWithoutAsking) {
 
 TEST_F(OutputFiles, FilesOfAnotherKindAreReplacedOnlyByForce) {
   folders_.write("notes.txt", "notes");
+  folders_.write("notes.npy", "notes");
   folders_.write("notes.pb", "notes");
   expect_refusal({"compile", "m.onnx", "-o", "notes.txt"}, "-o notes.txt: is there already");
   expect_refusal({"zoo", "lstm", "-o", "notes.txt"}, "--force");
-  expect_refusal({"run", "m.gmod", "--random", "--output", "notes.txt"}, "not a .npy file");
+  expect_refusal({"run", "m.gmod", "--random", "--output", "notes.npy"}, "not a .npy file");
   expect_refusal({"run", "m.gmod", "--random", "--output", "notes.pb"}, "not an ONNX tensor (.pb)");
   expect_done({"run", "m.gmod", "--random", "--output", "y.pb"});
   fs::copy_file(path("y.pb"), path("y.npy"));
@@ -94,13 +95,32 @@ TEST_F(OutputFiles, FilesOfAnotherKindAreReplacedOnlyByForce) {
        {Arguments{"compile", "m.onnx", "-o", "notes.txt", "--force"},
         Arguments{"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--warmup", "1", "--json",
                   "notes.txt", "--force"},
-        Arguments{"run", "m.gmod", "--random", "--output", "notes.txt", "--force"},
+        Arguments{"run", "m.gmod", "--random", "--output", "notes.npy", "--force"},
         Arguments{"zoo", "lstm", "-o", "notes.txt", "--size", "2", "--force"},
         Arguments{"keygen", "notes.txt", "--force"}}) {
     expect_done(arguments);
   }
   EXPECT_THAT(contents(path("notes.txt")), ::testing::StartsWith("gantry-psk-v1 "));
   EXPECT_EQ(fs::status(path("notes.txt")).permissions(), fs::perms(0600)) << "a key is for its owner alone";
+}
+
+TEST_F(OutputFiles, OutputsOfUnknownEndingsAreRefusedButForStreams) {
+  folders_.write("notes.txt", "notes");
+  folders_.write("broken.onnx", "this is no model, which is only found once the work begins");
+  for (const char* name : {"y.foo", "y", "logits=y.NPY", "notes.txt"})
+    expect_refusal({"run", "broken.onnx", "--random", "--output", name, "--force"},
+                   "its ending does not say what to write; give .npy (NumPy's array), .npz (");
+  const Outcome shown = gantry({"run", "m.gmod", "--random", "--output", "/dev/stdout"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, ::testing::StartsWith("\x93NUMPY"));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] { received = contents(path("pipe")); });
+  expect_done({"run", "m.gmod", "--random", "--output", "pipe"});
+  reader.join();
+  EXPECT_THAT(received, ::testing::StartsWith("\x93NUMPY"));
+  expect_done({"run", "m.gmod", "--random", "--output", "y.npy"});
+  EXPECT_EQ(received, contents(path("y.npy")));
 }
 
 TEST_F(OutputFiles, TensorsOfOnnxAreReadAsTheyWereWritten) {
@@ -151,10 +171,10 @@ TEST_F(OutputFiles, InputsAreNeverReplacedEvenByForce) {
                  "would replace the input");
   expect_refusal({"run", "m.gmod", "--random", "--expect", "x.npy", "--output", "x.npy"},
                  "would replace the reference");
-  expect_done({"keygen", "a.key"});
-  expect_refusal(
-      {"run", "m.onnx", "--random", "--on", "127.0.0.1:1", "--key", "a.key", "--output", "a.key", "--force"},
-      "would replace the key");
+  expect_done({"keygen", "key.npy"});
+  expect_refusal({"run", "m.onnx", "--random", "--on", "127.0.0.1:1", "--key", "key.npy", "--output",
+                  "key.npy", "--force"},
+                 "would replace the key");
 }
 
 TEST_F(OutputFiles, ExternalDataOfAModelIsAnInput) {
@@ -180,11 +200,11 @@ TEST_F(OutputFiles, ExternalDataOfAModelIsAnInput) {
 TEST_F(OutputFiles, UnwritablePathsAreRefusedBeforeTheWork) {
   fs::create_directory(path("folder"));
   folders_.write("broken.onnx", "this is no model, which is only found once the work begins");
-  for (const auto& [name, part] :
-       std::vector<std::pair<std::string, std::string>>{{"none/out", "there is no folder 'none'; make it"},
-                                                        {"folder", "folder: is a folder"},
-                                                        {"m.onnx/out", "Not a directory"},
-                                                        {"/proc/out", "/proc/out: cannot be created"}}) {
+  for (const auto& [name, part] : std::vector<std::pair<std::string, std::string>>{
+           {"none/out.npy", "there is no folder 'none'; make it"},
+           {"folder", "folder: is a folder"},
+           {"m.onnx/out", "Not a directory"},
+           {"/proc/out.npy", "/proc/out.npy: cannot be created"}}) {
     expect_refusal({"compile", "broken.onnx", "-o", name}, part);
     expect_refusal({"bench", "broken.onnx", "--json", name}, part);
     expect_refusal({"run", "broken.onnx", "--random", "--output", name}, part);
