@@ -51,6 +51,7 @@ void LeaseMachine::submitted(JobId job, Seconds now) {
 
 void LeaseMachine::submit_failed(const SlurmError& error, Seconds now) {
   if (error.unreachable()) return saw_nothing(error, now);
+  unreachable_since_.reset();
   try_again(error.what(), now);
 }
 
@@ -69,7 +70,8 @@ void LeaseMachine::saw_nothing(const SlurmError& error, Seconds now) {
   next_at_ = now + (state_ == State::kReady ? bounds_.look_every_ready : bounds_.look_every);
   if (state_ == State::kReady) return;
   words_ = error.what();
-  if (now - *unreachable_since_ >= bounds_.unreachable_for) state_ = State::kGivenUp;
+  const Seconds longest = error.never_reached() ? bounds_.never_reached_for : bounds_.unreachable_for;
+  if (now - *unreachable_since_ >= longest) state_ = State::kGivenUp;
 }
 
 void LeaseMachine::saw(const std::vector<Job>& jobs, Seconds now) {

@@ -34,6 +34,7 @@ class LeaseMachine {
     Seconds look_every_ready = 10;                ///< and while it is used
     Seconds forgotten_after = 5;                  ///< a job that Slurm does not know so long after it took it
     Seconds unreachable_for = 1800;               ///< a controller that nobody gets an answer from: given up
+    Seconds never_reached_for = 60;               ///< likewise, one that has never answered
     Seconds first_pause = 2, longest_pause = 60;  ///< before another try
     int most_failures = 12;                       ///< in a row
   };
@@ -63,6 +64,8 @@ class LeaseMachine {
   /// For people: what it waits for, or why it is over.
   const std::string& words() const { return words_; }
   int submissions() const { return submissions_; }
+  /// The controller did not answer when it was last asked.
+  bool unreachable() const { return unreachable_since_.has_value(); }
 
  private:
   void try_again(const std::string& why, Seconds now);

@@ -34,21 +34,26 @@ KeptSession keep_session(const std::string& address, const std::filesystem::path
   return rpc::BoardClient::connect(options);
 }
 
-/// One list of the queue for all places, and one answer that the controller is away.
+/// One list of the queue for all places, and one answer that the controller is away or that Slurm is missing.
 class LeasePool::SharedLook : public Slurm {
   template <typename Question>
   auto ask(const Question& question) {
-    if (away_ && since_.seconds() < kAwayS) throw SlurmError(*away_);
-    away_.reset();
+    if (away_ && since_.seconds() < kAwayS) std::rethrow_exception(away_);
+    away_ = nullptr;
     try {
       return question();
     } catch (const SlurmError& error) {
-      if (error.unreachable()) {
-        away_ = error;
-        since_ = Stopwatch();
-      }
+      if (error.unreachable()) keep_away();
+      throw;
+    } catch (const Error&) {
+      keep_away();
       throw;
     }
+  }
+  /// Within a handler: of what was caught.
+  void keep_away() {
+    away_ = std::current_exception();
+    since_ = Stopwatch();
   }
 
  public:
@@ -80,7 +85,7 @@ class LeasePool::SharedLook : public Slurm {
   double kept_s_ = 0;
   std::vector<Job> jobs_;
   std::optional<Stopwatch> looked_;  ///< none: the list is of no use
-  std::optional<SlurmError> away_;
+  std::exception_ptr away_;
   Stopwatch since_;
 };
 

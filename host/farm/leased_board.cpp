@@ -102,9 +102,11 @@ void LeasedBoard::advance() {
       }
       break;
   }
-  if (machine_.state() == LeaseMachine::State::kGivenUp)
-    board_error("no lease of a {} from Slurm: {}; `gantry farm status` shows the farm", text_of(request_),
-                machine_.words());
+  if (machine_.state() != LeaseMachine::State::kGivenUp) return;
+  board_error("no lease of a {} from Slurm: {}; {}", text_of(request_), machine_.words(),
+              machine_.unreachable() ? "`scontrol ping` says whether its controller runs, `munge -n` whether "
+                                       "this machine's munged does; where the controller is, slurm.conf says"
+                                     : "`gantry farm status` shows the farm");
 }
 
 void LeasedBoard::want_again() {

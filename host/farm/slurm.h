@@ -50,18 +50,20 @@ struct NodeBoards {
   std::map<std::string, std::pair<int, int>> boards;  ///< by type: how many, and how many of them are leased
 };
 
-/// Slurm did not do it. `unreachable()`: its controller does not answer, and may later.
+/// Slurm did not do it. `unreachable()`: its controller does not answer, and may later; `never_reached()`:
+/// nor has it answered this program before, so that there may be none.
 class SlurmError : public Error {
  public:
-  SlurmError(const std::string& message, bool unreachable)
-      : Error(ErrorKind::kBoard, message), unreachable_(unreachable) {}
+  SlurmError(const std::string& message, bool unreachable, bool never_reached = false)
+      : Error(ErrorKind::kBoard, message), unreachable_(unreachable), never_reached_(never_reached) {}
   bool unreachable() const { return unreachable_; }
+  bool never_reached() const { return never_reached_; }
 
  private:
-  bool unreachable_;
+  bool unreachable_, never_reached_;
 };
 
-/// Every call throws SlurmError.
+/// Every call throws SlurmError; a user error where this machine has no Slurm: no commands, no configuration.
 class Slurm {
  public:
   virtual ~Slurm() = default;
@@ -95,11 +97,18 @@ class SlurmCommands : public Slurm {
   std::string address_of(const std::string& node);
 
  private:
+  /// What `question` gives; the SlurmError that it throws knows whether the controller ever answered.
+  template <typename Question>
+  auto asked(const Question& question);
+
   std::unique_ptr<LastWill> will_;  ///< null: nothing was submitted
   std::set<JobId> jobs_;
+  bool reached_ = false;  ///< the controller has answered
 };
 
-/// `squeue --json` and `sinfo --json` of Slurm 22.05. Throw SlurmError for what is none.
+/// `squeue --json` and `sinfo --json` of Slurm 22.05. Throw SlurmError for what is none, and, as of a
+/// controller that does not answer, for a list with errors: these commands print an empty one then, and
+/// succeed.
 std::vector<Job> parse_leases(std::string_view json);
 std::vector<NodeBoards> parse_boards(std::string_view json);
 /// "board:pi5:3,board:nano:1" or "board:pi5:2(IDX:0-1)": how many of each type of board.

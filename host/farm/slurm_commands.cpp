@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <initializer_list>
 
 #include "host/farm/last_will.h"
 #include "host/farm/slurm.h"
@@ -20,20 +22,45 @@ constexpr milliseconds kPatience{30'000};
 /// A lab of thousands of jobs prints less.
 constexpr size_t kMostBytes = size_t{256} << 20;
 
-/// Slurm's words for a controller that does not answer.
+bool has_any(const std::string& words, std::initializer_list<const char*> parts) {
+  return std::ranges::any_of(parts, [&](const char* part) { return words.find(part) != std::string::npos; });
+}
+
+/// Slurm's words for a controller that does not answer, or not to this machine: munged may come back as well.
 bool says_unreachable(const std::string& words) {
-  for (const char* part : {"Unable to contact slurm controller", "Connection refused", "Socket timed out",
-                           "Zero Bytes were transmitted", "Connection timed out", "controller is in standby"})
-    if (words.find(part) != std::string::npos) return true;
-  return false;
+  return has_any(words, {"Unable to contact slurm controller", "Connection refused", "Socket timed out",
+                         "Zero Bytes were transmitted", "Connection timed out", "controller is in standby",
+                         "Munge encode failed", "Protocol authentication error"});
+}
+
+/// Its words where it finds no slurm.conf.
+bool says_unconfigured(const std::string& words) {
+  return has_any(words,
+                 {"Could not establish a configuration source", "cannot stat file", "unable to status file"});
+}
+
+/// Of what a program said, what a message has room for.
+std::string quoted(const std::string& said) {
+  const size_t end = said.find_last_not_of('\n');
+  return end == std::string::npos ? "it said nothing" : said.substr(0, end + 1);
+}
+
+/// Throws what a command that failed says: `how` it failed, by code or by time.
+[[noreturn]] void fail(const std::string& program, const std::string& how, const std::string& said) {
+  if (says_unconfigured(said))
+    user_error(
+        "{} finds no configuration of Slurm on this machine: farms need the lab's slurm.conf in /etc/slurm, "
+        "or where $SLURM_CONF says; `sinfo` lists its nodes then. It said: {}",
+        program, quoted(said));
+  throw SlurmError(fmt::format("{} {}: {}", program, how, quoted(said)), says_unreachable(said));
 }
 
 /// What the program prints; `input` is its standard input.
 std::string run(const std::vector<std::string>& arguments, std::string_view input = {}) {
   if (!find_program(arguments[0]))
     user_error(
-        "there is no program {} in $PATH: --farm slurm needs Slurm's commands (Debian's package "
-        "slurm-client)",
+        "there is no program {} in $PATH: farms need Slurm's commands (Debian's package slurm-client) and "
+        "the lab's slurm.conf; a board without a farm is named by --on",
         arguments[0]);
   std::vector<std::string> words = {"env", "LC_ALL=C"};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -48,15 +75,12 @@ std::string run(const std::vector<std::string>& arguments, std::string_view inpu
     next = program.next_line(line, std::max(left, milliseconds(0)));
     if (next == ChildPipes::Next::kLine) output += line + "\n";
   }
-  if (next == ChildPipes::Next::kTimeout)
+  if (next == ChildPipes::Next::kTimeout) {
+    if (says_unconfigured(program.words())) fail(arguments[0], "has not ended", program.words());
     throw SlurmError(fmt::format("Slurm's controller does not answer {}", arguments[0]), true);
-  if (const int code = program.finish(milliseconds(2000)); code != 0) {
-    const std::string said = program.words().empty() ? output : program.words();
-    throw SlurmError(
-        fmt::format("{} failed ({}): {}", arguments[0], code,
-                    said.empty() ? "it said nothing" : said.substr(0, said.find_last_not_of('\n') + 1)),
-        says_unreachable(said));
   }
+  if (const int code = program.finish(milliseconds(2000)); code != 0)
+    fail(arguments[0], fmt::format("failed ({})", code), program.words().empty() ? output : program.words());
   return output;
 }
 
@@ -64,6 +88,17 @@ std::string run(const std::vector<std::string>& arguments, std::string_view inpu
 
 SlurmCommands::SlurmCommands() = default;
 SlurmCommands::~SlurmCommands() = default;
+
+template <typename Question>
+auto SlurmCommands::asked(const Question& question) {
+  try {
+    auto answer = question();
+    reached_ = true;
+    return answer;
+  } catch (const SlurmError& error) {
+    throw SlurmError(error.what(), error.unreachable(), error.unreachable() && !reached_);
+  }
+}
 
 JobId SlurmCommands::submit(const JobRequest& request) {
   std::vector<std::string> arguments = {"sbatch",
@@ -82,7 +117,7 @@ JobId SlurmCommands::submit(const JobRequest& request) {
     arguments.push_back(request.cpus > 0 ? fmt::format("--cpus-per-task={}", request.cpus) : "--exclusive");
   }
   if (!request.partition.empty()) arguments.push_back("--partition=" + request.partition);
-  const std::string output = run(arguments, request.script);
+  const std::string output = asked([&] { return run(arguments, request.script); });
   JobId job = 0;  // "17" or "17;cluster"
   if (std::from_chars(output.data(), output.data() + output.size(), job).ec != std::errc() || job == 0)
     throw SlurmError("sbatch printed no job number: " + output.substr(0, 200), false);
@@ -93,7 +128,7 @@ JobId SlurmCommands::submit(const JobRequest& request) {
 }
 
 std::vector<Job> SlurmCommands::leases() {
-  std::vector<Job> jobs = parse_leases(run({"squeue", "--json"}));
+  std::vector<Job> jobs = asked([] { return parse_leases(run({"squeue", "--json"})); });
   const size_t own = jobs_.size();
   for (const Job& job : jobs)
     if (job.phase == JobPhase::kEnded) jobs_.erase(job.id);
@@ -102,28 +137,30 @@ std::vector<Job> SlurmCommands::leases() {
 }
 
 std::vector<NodeBoards> SlurmCommands::boards() {
-  return parse_boards(run({"sinfo", "--json"}));
+  return asked([] { return parse_boards(run({"sinfo", "--json"})); });
 }
 
 void SlurmCommands::cancel(JobId job) {
-  run({"scancel", "--quiet", std::to_string(job)});
+  asked([&] { return run({"scancel", "--quiet", std::to_string(job)}); });
   if (jobs_.erase(job) > 0) will_->set(jobs_);
 }
 
 void SlurmCommands::set_comment(JobId job, const std::string& comment) {
-  run({"scontrol", "update", fmt::format("JobId={}", job), "Comment=" + comment});
+  asked([&] { return run({"scontrol", "update", fmt::format("JobId={}", job), "Comment=" + comment}); });
 }
 
 void SlurmCommands::drain(const std::string& node, const std::string& reason) {
-  run({"scontrol", "update", "NodeName=" + node, "State=DRAIN", "Reason=" + reason});
+  asked([&] { return run({"scontrol", "update", "NodeName=" + node, "State=DRAIN", "Reason=" + reason}); });
 }
 
 void SlurmCommands::resume(const std::string& node) {
-  run({"scontrol", "update", "NodeName=" + node, "State=RESUME"});
+  asked([&] { return run({"scontrol", "update", "NodeName=" + node, "State=RESUME"}); });
 }
 
 std::string SlurmCommands::address_of(const std::string& node) {
-  const std::string output = run({"sinfo", "--noheader", "--nodes=" + node, "--format=%o"});
+  const std::string output = asked([&] {
+    return run({"sinfo", "--noheader", "--nodes=" + node, "--format=%o"});
+  });
   std::string address = output.substr(0, output.find('\n'));
   address.erase(address.find_last_not_of(' ') + 1);
   if (address.empty()) throw SlurmError(fmt::format("sinfo knows no address of node '{}'", node), false);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -29,6 +31,12 @@ Json parse(std::string_view json, const char* list) {
     throw SlurmError(std::string("Slurm's JSON has no list '") + list +
                          "': gantry reads that of Slurm 22.05 and the like; see `squeue --version`",
                      false);
+  const auto errors = document.find("errors");
+  if (errors != document.end() && errors->is_array() && !errors->empty()) {
+    const Json& first = errors->front();
+    const std::string said = first.is_object() ? text(first, "description") + " " + text(first, "error") : "";
+    throw SlurmError(fmt::format("Slurm's controller gives no list of {}: {}", list, said), true);
+  }
   return document;
 }
 

@@ -104,6 +104,18 @@ TEST_F(Lease, AControllerThatStaysAwayIsGivenUp) {
   EXPECT_NEAR(now_ - 100, 1800, 10);
 }
 
+TEST_F(Lease, AControllerThatHasNeverAnsweredIsGivenUpSoon) {
+  const SlurmError never("sbatch failed (1): Unable to contact slurm controller", true,
+                         /*never_reached=*/true);
+  while (machine_.state() == State::kWanted && now_ < 1e5) {
+    (void)due();
+    machine_.submit_failed(never, now_);
+  }
+  EXPECT_EQ(machine_.state(), State::kGivenUp);
+  EXPECT_TRUE(machine_.unreachable());
+  EXPECT_NEAR(now_ - 100, 60, 2);
+}
+
 TEST_F(Lease, WhatIsReadyGoesOnWithoutTheController) {
   make_ready(7);
   for (int i = 0; i < 10000; ++i) {
@@ -144,6 +156,7 @@ TEST_F(Lease, WhatSlurmRefusesIsTriedAFewTimes) {
   }
   EXPECT_EQ(machine_.state(), State::kGivenUp);
   EXPECT_THAT(machine_.words(), HasSubstr("not available"));
+  EXPECT_FALSE(machine_.unreachable());
 }
 
 TEST(LeaseComment, RoundTripsAndOthersAreNone) {

@@ -28,6 +28,8 @@ class PlayedSlurm : public Slurm {
 
   JobId submit(const JobRequest& request) override {
     const std::scoped_lock lock(mutex_);
+    ++submissions_;
+    if (absent_) user_error("there is no program sbatch in $PATH");
     if (refuses_) throw SlurmError("sbatch failed (1): there is no such board", false);
     if (std::ranges::find(leases_, request.comment) == leases_.end()) leases_.push_back(request.comment);
     if (refused_ > 0 && leases_.size() >= refused_ && leases_[refused_ - 1] == request.comment)
@@ -77,6 +79,15 @@ class PlayedSlurm : public Slurm {
     const std::scoped_lock lock(mutex_);
     away_ = away;
   }
+  /// There is no Slurm.
+  void set_absent() {
+    const std::scoped_lock lock(mutex_);
+    absent_ = true;
+  }
+  size_t submissions() const {
+    const std::scoped_lock lock(mutex_);
+    return submissions_;
+  }
   void refuse() {
     const std::scoped_lock lock(mutex_);
     refuses_ = true;
@@ -116,8 +127,8 @@ class PlayedSlurm : public Slurm {
   std::vector<std::string> scripts_;
   std::vector<std::string> leases_;  ///< that were asked for, by what their jobs say of themselves
   JobRequest last_;
-  size_t looks_ = 0, refused_ = 0;
-  bool away_ = false, refuses_ = false;
+  size_t looks_ = 0, refused_ = 0, submissions_ = 0;
+  bool away_ = false, refuses_ = false, absent_ = false;
 };
 
 class Pool : public ::testing::Test {
@@ -193,6 +204,23 @@ TEST_F(Pool, ALeaseThatEndsIsAskedForAgainWithAKeyOfItsOwn) {
   EXPECT_EQ(slurm_.keys().size(), 2u);
   EXPECT_TRUE(std::filesystem::exists(before.key_file)) << "who uses the board still may read it";
   EXPECT_NE(held()[0].key_file, before.key_file);
+}
+
+TEST_F(Pool, WithoutSlurmAllIsGivenUpAtOnce) {
+  slurm_.set_absent();
+  make(3);
+  std::string error;
+  wait_until([&] {
+    try {
+      pool_->check();
+    } catch (const Error& thrown) {
+      EXPECT_EQ(thrown.kind(), ErrorKind::kUser);
+      error = thrown.what();
+    }
+    return !error.empty();
+  });
+  EXPECT_THAT(error, HasSubstr("no program sbatch"));
+  EXPECT_EQ(slurm_.submissions(), 1u) << "one answer is for all places";
 }
 
 TEST_F(Pool, ALostBoardIsGivenBack) {

@@ -39,6 +39,12 @@ class Commands : public ::testing::Test {
                            << "'\n";
     ASSERT_EQ(::chmod(program.c_str(), 0700), 0);
   }
+  /// A program of that name that says `words` and fails.
+  void put_failing(const std::string& name, const std::string& words) const {
+    const std::filesystem::path program = folder_.path() / name;
+    std::ofstream(program) << "#!/bin/sh\ncat > /dev/null\nprintf '%s\\n' '" << words << "' >&2\nexit 1\n";
+    ASSERT_EQ(::chmod(program.c_str(), 0700), 0);
+  }
   std::vector<std::string> asked() const {
     std::ifstream file(folder_.path() / "asked");
     std::vector<std::string> lines;
@@ -102,6 +108,79 @@ TEST_F(Commands, ANodeThatSlurmDoesNotKnowIsSaid) {
     EXPECT_FALSE(error.unreachable());
     EXPECT_THAT(error.what(), HasSubstr("n2"));
   }
+}
+
+/// What the question throws; none is a failure.
+template <typename Question>
+SlurmError error_of(const Question& question) {
+  try {
+    question();
+  } catch (const SlurmError& error) {
+    return error;
+  }
+  ADD_FAILURE() << "it is answered";
+  return {"", false};
+}
+
+template <typename Question>
+std::string user_error_of(const Question& question) {
+  try {
+    question();
+  } catch (const SlurmError& error) {
+    ADD_FAILURE() << "it would be waited for: " << error.what();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    return error.what();
+  }
+  ADD_FAILURE() << "it is answered";
+  return "";
+}
+
+TEST_F(Commands, AControllerThatDoesNotAnswerHasOrHasNotAnsweredBefore) {
+  put_failing(
+      "sbatch",
+      "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)");
+  SlurmCommands slurm;
+  const SlurmError first = error_of([&] { slurm.submit({}); });
+  EXPECT_TRUE(first.unreachable() && first.never_reached());
+  EXPECT_THAT(first.what(), HasSubstr("sbatch failed (1): sbatch: error: Batch job"));
+  put("squeue", R"({"errors": [{"error": "Unspecified error"}], "jobs": []})");
+  EXPECT_TRUE(error_of([&] { slurm.leases(); }).never_reached()) << "it prints a list, and is no answer";
+  put("squeue", R"({"errors": [], "jobs": []})");
+  EXPECT_TRUE(slurm.leases().empty());
+  const SlurmError later = error_of([&] { slurm.submit({}); });
+  EXPECT_TRUE(later.unreachable());
+  EXPECT_FALSE(later.never_reached());
+}
+
+TEST_F(Commands, AMachineWithoutMungedDoesNotReachTheController) {
+  put_failing("sbatch", "sbatch: error: Munge encode failed: Failed to access \"/run/munge/munge.socket.2\"");
+  SlurmCommands slurm;
+  EXPECT_TRUE(error_of([&] { slurm.submit({}); }).never_reached());
+}
+
+TEST_F(Commands, WhatSlurmRefusesIsNotWaitedForAsAControllerIs) {
+  put_failing("sbatch", "sbatch: error: Batch job submission failed: Invalid partition name specified");
+  SlurmCommands slurm;
+  const SlurmError error = error_of([&] { slurm.submit({}); });
+  EXPECT_FALSE(error.unreachable() || error.never_reached());
+}
+
+TEST_F(Commands, AMachineWithoutSlurmIsAUserError) {
+  SlurmCommands slurm;
+  for (const char* words :
+       {"sbatch: fatal: Could not establish a configuration source",
+        "sbatch: error: s_p_parse_file: cannot stat file /x/slurm.conf: No such file or directory"}) {
+    put_failing("sbatch", words);
+    const std::string error = user_error_of([&] { slurm.submit({}); });
+    EXPECT_THAT(error, HasSubstr("slurm.conf in /etc/slurm, or where $SLURM_CONF says"));
+    EXPECT_THAT(error, HasSubstr(words));
+  }
+  std::filesystem::remove(folder_.path() / "sbatch");
+  ::setenv("PATH", folder_.path().c_str(), 1);
+  EXPECT_THAT(user_error_of([&] { slurm.submit({}); }),
+              HasSubstr("there is no program sbatch in $PATH: farms need Slurm's commands (Debian's package "
+                        "slurm-client)"));
 }
 
 }  // namespace

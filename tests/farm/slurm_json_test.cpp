@@ -85,5 +85,24 @@ TEST(SlurmJson, WhatIsNoneIsAnErrorThatSaysSo) {
   EXPECT_THAT(parse_leases(odd), ::testing::SizeIs(1));
 }
 
+TEST(SlurmJson, AnEmptyListOfAControllerThatDoesNotAnswerIsNoList) {
+  // As Slurm 22.05 prints it, with exit code 0.
+  constexpr char kQueueOfNobody[] = R"json({
+    "errors": [{"description": "Failed while looking for jobs", "error_number": -1, "error": "Unspecified error",
+                "source": "slurm_load_jobs"}],
+    "jobs": []})json";
+  constexpr char kNodesOfNobody[] =
+      R"json({"errors": [{"error": "Unspecified error", "errno": -1}], "nodes": []})json";
+  try {
+    parse_leases(kQueueOfNobody);
+    ADD_FAILURE() << "it is a queue without jobs";
+  } catch (const SlurmError& error) {
+    EXPECT_TRUE(error.unreachable());
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("Failed while looking for jobs"));
+  }
+  EXPECT_THROW(parse_boards(kNodesOfNobody), SlurmError);
+  EXPECT_THROW(parse_boards(R"json({"errors": [7], "nodes": []})json"), SlurmError);
+}
+
 }  // namespace
 }  // namespace gantry::farm

@@ -6,6 +6,7 @@ usage: slurm_test.py GANTRY GANTRY_DEVICE
 """
 import json
 import pathlib
+import re
 import shutil
 import signal
 import sqlite3
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 import unittest
+import unittest.mock
 
 import private_slurm
 
@@ -303,6 +305,25 @@ class Farm(ProgramTest):
         finally:
             self.gantry('farm', 'resume', 'nano-1')
         self.assertIn('--max-wait', err)
+
+    def test_a_machine_without_slurm_says_so(self):
+        for arguments in (['bench', 'm.gmod', '--farm', 'slurm', '--board', 'pi5'], ['farm', 'status'],
+                          ['tune', 't.onnx', '--farm', 'slurm', '--board', 'pi5:2', '--threads', '1', '--json']):
+            with unittest.mock.patch.dict(self.environment, PATH=str(self.folder)):
+                self.assertIn("farms need Slurm's commands", self.gantry(*arguments, status=1).stderr)
+
+    def test_a_controller_that_nobody_has_ever_reached_is_given_up(self):
+        configuration = pathlib.Path(self.environment['SLURM_CONF']).read_text()
+        port, = private_slurm.free_ports(1)
+        nobody = self.folder / 'nobody.conf'
+        nobody.write_text(re.sub(r'SlurmctldPort=\d+', f'SlurmctldPort={port}', configuration))
+        (self.folder / 'gres.conf').write_text((self.slurm.folder / 'gres.conf').read_text())
+        with unittest.mock.patch.dict(self.environment, SLURM_CONF=str(nobody)):
+            client = self.bench()
+            self.assertIn("controller gives no list of nodes", self.gantry('farm', 'status', status=2).stderr)
+            err = self.finish(client, status=2).stderr
+        self.assertIn('Unable to contact slurm controller', err)
+        self.assertIn('scontrol ping', err)
 
     def test_what_cannot_be_is_said(self):
         for arguments, words in ((['--farm', 'slurm', '--board', 'pi5:2'], 'measures on 1 board'),
