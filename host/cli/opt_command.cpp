@@ -1,5 +1,7 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
+#include <set>
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
@@ -10,6 +12,8 @@
 #include "host/cli/refusal.h"
 #include "host/cli/text.h"
 #include "host/codegen/target.h"
+#include "host/driver/decision_file.h"
+#include "host/driver/network_decider.h"
 #include "host/driver/pipeline.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
@@ -29,11 +33,13 @@ constexpr const char* kExamples = R"(Examples:
   gantry opt resnet18.onnx --stop-after 5 -o half.gir
                                                    after five rewrites: to find by halving which one is wrong
   gantry run half.gir --opt 0 --random             what that computes, without other optimisation
+  gantry opt resnet18.onnx --decisions r18.decisions
+                                                   the graph whose nodes are computed as the file says
   gantry opt --list                                all passes: what for, from which --opt level, after which)";
 
 struct Options {
   std::string model, output;
-  std::string target = "native", precision = "auto", optimize = "speed";
+  std::string target = "native", precision = "auto", optimize = "speed", decisions;
   std::vector<std::string> passes, shapes, sizes, custom_ops;
   int opt_level = 3;
   std::optional<int64_t> stop_after;
@@ -113,6 +119,28 @@ std::vector<const Pass*> chosen_passes(const Options& options) {
   return passes;
 }
 
+/// A user error where no pass would read the decisions.
+void expect_readers(const Options& options, const std::vector<const Pass*>& passes) {
+  if (options.decisions.empty() || std::ranges::any_of(passes, [](const Pass* pass) {
+        return pass->name == kDecidingPass || pass->name == kFusingPass;
+      }))
+    return;
+  user_error(
+      "--decisions {}: none of these passes reads decisions: {} takes how nodes are computed, {} what is "
+      "kept apart; name one of them in --passes",
+      options.decisions, kDecidingPass, kFusingPass);
+}
+
+/// Of the nodes of functions that control flow calls, which passes leave as they are here.
+void add_names_in_bodies(const Function& function, std::set<std::string>& names) {
+  for (const Node* node : function.nodes()) {
+    for (const auto& body : node->bodies) {
+      for (const Node* inner : body->nodes()) names.insert(inner->origin.begin(), inner->origin.end());
+      add_names_in_bodies(*body, names);
+    }
+  }
+}
+
 /// Runs passes and says what they did: graph text, in which the rest are comments.
 class Optimizer {
  public:
@@ -121,9 +149,13 @@ class Optimizer {
         graph_(std::move(graph)),
         target_(target),
         compile_(std::move(compile)),
-        context_(make_pass_context(target_, compile_)) {
+        context_(make_pass_context(target_, compile_)),
+        network_(target_, compile_, context_) {
     if (options.stop_after) context_.most_rewrites = *options.stop_after;
-    context_.combine_parallel = !options.passes.empty();  // naming such a pass asks for it
+    ask_for_named();
+    if (!compile_.decisions) return;
+    context_.given = &given_.emplace(compile_.decisions->for_target(target_.name));
+    add_names_in_bodies(graph_.main, in_bodies_);
   }
 
   const PassContext& context() const { return context_; }
@@ -136,13 +168,22 @@ class Optimizer {
         skipped_.push_back(name);
         continue;
       }
+      network_.before(name, graph_);
+      ask_for_named();
       const PassRun run = run_pass(*pass, name, graph_, context_, compile_);
+      network_.after(name);
       report_ += fmt::format("// {}: {}, {}\n", name, rewrites_text(*pass, run), duration_text(run.milliseconds));
       if (options_.print_each) print_graph(name);
     }
     if (!skipped_.empty()) {
       report_ += fmt::format("// stopped after {} {}; left out: {}\n", context_.rewrites,
                              context_.rewrites == 1 ? "rewrite" : "rewrites", fmt::join(skipped_, ", "));
+    } else if (given_) {
+      expect_all_taken(*given_, target_, [&](const NodeDecision& decision) {
+        return !decision.origin.empty() && std::ranges::all_of(decision.origin, [&](const std::string& name) {
+          return in_bodies_.contains(name);
+        });
+      });
     }
   }
 
@@ -151,6 +192,9 @@ class Optimizer {
   std::string text() const { return print(graph_, FusedOpTable(op_set())); }
 
  private:
+  /// Naming a pass that combines products asks for it.
+  void ask_for_named() { context_.combine_parallel = context_.combine_parallel || !options_.passes.empty(); }
+
   std::string rewrites_text(const Pass& pass, const PassRun& run) const {
     if (!pass.applies(context_)) {
       const std::optional<Wish> wish = wish_of(pass);
@@ -166,6 +210,9 @@ class Optimizer {
   const Target& target_;
   CompileOptions compile_;
   PassContext context_;
+  NetworkDecider network_;
+  std::optional<GivenDecisions> given_;
+  std::set<std::string> in_bodies_;  ///< names of nodes
   std::string report_;
   std::vector<std::string> skipped_;
 };
@@ -178,6 +225,7 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
     refuse(options.given, {"--opt"}, "--passes names the passes; --opt stands for those of a level");
   if (options.output.empty()) refuse(options.given, {"--force"}, "it is for the file that -o writes");
   const std::vector<const Pass*> passes = chosen_passes(options);
+  expect_readers(options, passes);
   const Precision precision = find_precision(options.precision);
   const Optimize optimize = find_optimize(options.optimize);
   const Target target = with_precision(find_target(options.target), precision);
@@ -190,6 +238,7 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
   CompileOptions compile = compile_options({target}, options.opt_level, progress);
   compile.verify = options.verify;
   compile.optimize = optimize;
+  compile.decisions = read_decisions(options.decisions, invocation);
   Graph graph = import_model(options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation,
                              optimize, {}, {}, read_custom_ops(options.custom_ops, invocation));
   Optimizer optimizer(options, std::move(graph), target, compile);
@@ -226,6 +275,7 @@ void add_opt_command(CLI::App& app, Invocation& invocation) {
   command->add_option("-t,--target", options->target, "What to compile for; default native")->type_name("TARGET");
   add_shape_options(*command, options->shapes, options->sizes);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
+  add_decisions_option(*command, options->decisions);
   add_custom_ops_option(*command, options->custom_ops);
   command->add_flag("--verify", options->verify, "Check the graph after every pass");
   add_force_option(*command, options->force);

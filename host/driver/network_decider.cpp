@@ -14,9 +14,6 @@
 namespace gantry {
 namespace {
 
-/// The pass in front of which nodes are as decisions are made for them, and the one that keeps nodes apart.
-constexpr std::string_view kDecides = "alter_layout", kFuses = "fuse_ops";
-
 std::string text_of(const NodeName& name) {
   return fmt::format("{} of {}", name.op->name, name.origin.empty() ? "no node" : origin_text(name.origin));
 }
@@ -48,11 +45,11 @@ std::string misfit_text(const RecordedDecisions::NetworkAnswer& answer, std::str
 }  // namespace
 
 void NetworkDecider::before(std::string_view pass, const Graph& graph) {
-  if (done_ || (pass != kDecides && pass != kFuses)) return;
+  if (done_ || (pass != kDecidingPass && pass != kFusingPass)) return;
   done_ = true;
   take_given(graph.main);
   // A graph of fewer passes may look like one that was measured with all of them.
-  if (pass == kDecides && context_.recorded != nullptr) take_recorded(graph.main);
+  if (pass == kDecidingPass && context_.recorded != nullptr) take_recorded(graph.main);
   context_.combine_parallel = decided_.combined;
   context_.apart = decided_.apart;
 }
@@ -61,7 +58,7 @@ void NetworkDecider::after(std::string_view pass) {
   if (!done_ || told_) return;
   told_ = true;
   context_.recorded_layouts = nullptr;
-  if (pass == kDecides && !layouts_.misfit.empty()) {
+  if (pass == kDecidingPass && !layouts_.misfit.empty()) {
     NetworkRecord& said = records_[static_cast<size_t>(NetworkQuestion::kLayouts)];
     said.record.clear();
     said.unused.push_back(layouts_.misfit);
@@ -77,7 +74,7 @@ void NetworkDecider::take_given(const Function& function) {
       user_error(
           "{}: no {} reads what {} makes when the model is compiled for {}; `gantry ir MODEL --before {}` "
           "shows what reads what",
-          place, text_of(edge.reader), text_of(edge.maker), target_.name, kDecides);
+          place, text_of(edge.reader), text_of(edge.maker), target_.name, kDecidingPass);
     decided_.apart.push_back(std::move(edge));
   }
 }

@@ -10,6 +10,10 @@
 
 namespace gantry {
 
+/// The pass in front of which nodes are as decisions are made for them, which takes those of nodes, and the
+/// one that keeps nodes apart.
+inline constexpr std::string_view kDecidingPass = "alter_layout", kFusingPass = "fuse_ops";
+
 /// Of the main function; functions that control flow calls are computed as they are without it.
 class NetworkDecider {
  public:

@@ -58,15 +58,6 @@ void run_on_bodies(Function& function, PassContext& context, CompileOptions opti
   }
 }
 
-void expect_all_taken(const GivenDecisions& given, const Target& target) {
-  const GivenDecisions::Line* line = given.left_over();
-  if (line == nullptr) return;
-  user_error("{}: nothing is decided for {} of {} when the model is compiled for {}; `gantry ir MODEL --forms` lists "
-             "what is",
-             line->place, line->node.op->name, line->node.origin.empty() ? "no node" : origin_text(line->node.origin),
-             target.name);
-}
-
 }  // namespace
 
 std::vector<PassInfo> all_passes() {
@@ -127,6 +118,17 @@ PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassC
   if (check) verify(graph, FusedOpTable(op_set()), stage);
   if (options.observer.graph_pass) options.observer.graph_pass(stage, graph);
   return result;
+}
+
+void expect_all_taken(const GivenDecisions& given, const Target& target,
+                      const std::function<bool(const NodeDecision&)>& left_out) {
+  const GivenDecisions::Line* line = given.left_over(left_out);
+  if (line == nullptr) return;
+  user_error(
+      "{}: nothing is decided for {} of {} when the model is compiled for {}; `gantry ir MODEL --forms` "
+      "lists what is",
+      line->place, line->node.op->name,
+      line->node.origin.empty() ? "no node" : origin_text(line->node.origin), target.name);
 }
 
 GraphDecisions run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {

@@ -1,7 +1,10 @@
 // The graph passes, run in order.
 #pragma once
 
+#include <functional>
+
 #include "host/driver/compile.h"
+#include "host/passes/node_decision.h"
 #include "host/passes/pass.h"
 
 namespace gantry {
@@ -19,6 +22,10 @@ struct PassRun {
 /// options say, under the name `stage`.
 PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassContext& context,
                  const CompileOptions& options);
+
+/// User error for the first decision that no node has taken and that is not left out: it names the line.
+void expect_all_taken(const GivenDecisions& given, const Target& target,
+                      const std::function<bool(const NodeDecision&)>& left_out = {});
 
 /// What was decided while passes ran.
 struct GraphDecisions {

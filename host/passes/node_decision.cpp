@@ -78,8 +78,10 @@ const GivenDecisions::Line* GivenDecisions::take(const Node& node) {
   return &*found;
 }
 
-const GivenDecisions::Line* GivenDecisions::left_over() const {
-  const auto found = std::ranges::find(lines_, false, &Line::taken);
+const GivenDecisions::Line* GivenDecisions::left_over(
+    const std::function<bool(const NodeDecision&)>& left_out) const {
+  const auto found = std::ranges::find_if(
+      lines_, [&](const Line& line) { return !line.taken && !(left_out && left_out(line.node)); });
   return found == lines_.end() ? nullptr : &*found;
 }
 

@@ -60,8 +60,8 @@ class GivenDecisions {
 
   /// The next one for the node, which is then used up; null if there is none.
   const Line* take(const Node& node);
-  /// Null if every line was taken.
-  const Line* left_over() const;
+  /// The first that was not taken and is not left out; null if there is none.
+  const Line* left_over(const std::function<bool(const NodeDecision&)>& left_out = {}) const;
 
  private:
   std::vector<Line> lines_;

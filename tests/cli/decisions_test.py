@@ -145,6 +145,39 @@ class Given(WithNetworks):
         self.assertIn('nn.conv {form=gemm}  // conv10', self.gantry('ir', 'text.gir', '--forms').stdout)
         self.gantry('run', 'text.gir', '--random=1', '--expect', 'expected.npy')
 
+    def test_opt_takes_what_its_passes_read(self):
+        self.edited(lambda line: line[:line.index('{')] + '{form=plain}' + line[line.index('}') + 1:]
+                                 if line.endswith('// conv10') else line)
+        optimized = self.gantry('opt', self.model(self.NETWORK), '--decisions', 'forms.txt', '-o', 'plain.gir', '--force').stdout
+        self.assertRegex(optimized, r'// alter_layout: \d+ rewrites')
+        self.assertRegex((self.folder / 'plain.gir').read_text(), r'nn\.conv\(.*\) \{form=plain\}  // conv10')
+        self.gantry('run', 'plain.gir', '--random=1', '--expect', 'expected.npy')
+
+    def test_opt_takes_what_is_said_of_the_network(self):
+        groups = lambda *options: self.gantry('opt', self.model(self.NETWORK), *options).stdout.count('= fused(')
+        self.write('network {form=apart} add nn.relu  // fire2.squeeze -> fire2.squeeze.relu\n')
+        self.assertEqual(groups('--decisions', 'forms.txt'), groups() + 1)
+        self.assertEqual(groups('--decisions', 'forms.txt', '--opt', '2'), groups('--opt', '2') + 1)
+        self.write('network {form=combined}\n')
+        self.assertIn('// combine_parallel_conv2d: not asked for', self.gantry('opt', self.model(self.NETWORK)).stdout)
+        self.assertRegex(self.gantry('opt', self.model(self.NETWORK), '--decisions', 'forms.txt').stdout,
+                         r'// combine_parallel_conv2d: (no|\d+) rewrite')
+
+    def test_opt_refuses_what_no_pass_reads(self):
+        opt = lambda *options, status=1: self.gantry('opt', self.model(self.NETWORK), '--decisions', 'forms.txt', *options,
+                                                     status=status).stderr
+        self.write(self.text)
+        self.assertIn('none of these passes reads decisions: alter_layout takes', opt('--passes', 'simplify_inference,dead_code'))
+        self.assertRegex(opt('--opt', '2'), r'forms\.txt:\d+: nothing is decided for nn\.conv of conv1')
+        opt('--passes', 'simplify_inference,alter_layout', status=0)
+        opt('--stop-after', '0', status=0)
+        self.write('nn.conv {form=winograd3}  // conv10\n')
+        self.assertIn("forms.txt:1: {form=winograd3} of conv10 (nn.conv) does not fit", opt())
+        self.write('\nnn.conv {form=plain}  // nowhere\n')
+        self.assertIn('forms.txt:2: nothing is decided for nn.conv of nowhere', opt())
+        self.write('network {form=apart} nn.conv nn.relu  // conv1 -> nowhere\n')
+        self.assertIn('forms.txt:1: no nn.relu of nowhere reads what nn.conv of conv1 makes', opt())
+
     def test_candidates_of_a_node(self):
         name = next(line for line in self.text.split('\n') if 'expand3x3' in line).split('// ')[1].split(',')[0]
         explained = self.gantry('ir', self.model(self.NETWORK), '--explain', name).stdout
