@@ -74,7 +74,7 @@ Branch impossible_branch(NodeImport& n, const Branch& other, const std::string& 
     return BodyStart{};
   };
   const auto give_nothing = [](const std::vector<Binding>&) { return std::vector<Value*>(); };
-  return {n.import_body(empty, start, give_nothing), other.results, ""};
+  return {n.import_body(empty, start, give_nothing), other.results};
 }
 
 std::vector<Binding> add_branches(NodeImport& n, Value* condition, const Branch& then_branch, const Branch& else_branch) {

@@ -15,7 +15,7 @@ namespace gantry {
 struct Branch {
   std::optional<ImportedBody> body;
   std::vector<Carried> results;  ///< as which they are outputs
-  std::string error;
+  std::vector<std::string> errors = {};
 };
 
 /// Whether tensors that both give, one for one, differ in rank.

@@ -9,6 +9,7 @@
 #include "host/onnx/carried.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/malformed.h"
 #include "host/ops/movement.h"
 
 namespace gantry {
@@ -86,9 +87,20 @@ Branch import_branch(NodeImport& n, const char* name, const Wanted& wanted) {
     throw;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
-    branch.error = error.what();
+    branch.errors = texts_of(error);
   }
   return branch;
+}
+
+[[noreturn]] void refuse_both(const NodeImport& n, const Branch& then_branch, const Branch& else_branch) {
+  std::vector<std::string> texts;
+  for (const auto& [name, branch] : {std::pair("then_branch", &then_branch), {"else_branch", &else_branch}}) {
+    for (const std::string& text : branch->errors)
+      texts.push_back(names_node(text, n.name())
+                          ? text
+                          : fmt::format("node {} (If): in its {}: {}", n.name(), name, text));
+  }
+  throw MalformedModel(std::move(texts), "nodes");
 }
 
 /// Both branches; one of them may be impossible.
@@ -101,10 +113,10 @@ std::pair<Branch, Branch> import_branches(NodeImport& n, const Wanted& wanted) {
     throw;
   }
   Branch else_branch = import_branch(n, "else_branch", wanted);
-  if (!then_branch.body && !else_branch.body) n.fail("neither of its branches can be: {}", then_branch.error);
+  if (!then_branch.body && !else_branch.body) refuse_both(n, then_branch, else_branch);
   const auto why = [&](const char* name, const Branch& branch) {
-    const std::string text =
-        fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}", n.name(), name, branch.error);
+    const std::string text = fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}",
+                                         n.name(), name, branch.errors.front());
     n.warn(fmt::format("where {}, the run ends with an error", text));
     return text;
   };

@@ -135,6 +135,41 @@ class HeardLater {
   std::vector<std::function<void()>> told_;
 };
 
+/// Why a model is not imported.
+struct Refusal {
+  explicit Refusal(const Error& error) : kind(error.kind()), what(error.what()) {
+    if (const auto* model = dynamic_cast<const UnsupportedModel*>(&error)) unsupported = model->features();
+  }
+  ErrorKind kind;
+  std::string what;
+  std::optional<std::vector<UnsupportedFeature>> unsupported = {};
+};
+
+/// `first`, with all wrong nodes of branches and bodies, of which the import that failed has named the first.
+Refusal whole_refusal(const Source& source, const ImportOptions& options, std::vector<bool> answers,
+                      Refusal first) {
+  ImportOptions silent = options;
+  silent.warn = nullptr;
+  silent.on_node = nullptr;
+  Importer importer = source.importer(silent, Assumptions(std::move(answers)));
+  importer.name_all_wrong_nodes();
+  try {
+    importer.import();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kUser) return Refusal(error);
+  }
+  return first;
+}
+
+[[noreturn]] void throw_refusal(const Source& source, const ImportOptions& options,
+                                const std::map<std::string, GivenSize>& given, const Refusal& refusal) {
+  if (refusal.unsupported)
+    throw UnsupportedModel(*refusal.unsupported, fmt::format("{}: {}", source.name, refusal.what));
+  const std::string advice = better_sizes(source, options, given);
+  throw Error(refusal.kind,
+              fmt::format("{}: {}{}{}", source.name, advice, advice.empty() ? "" : "\n", refusal.what));
+}
+
 Attempt attempt_import(const Source& source, const ImportOptions& options, std::vector<bool> answers) {
   const auto heard = std::make_shared<HeardLater>();
   const ImportOptions listening = heard->listening(options);
@@ -144,18 +179,12 @@ Attempt attempt_import(const Source& source, const ImportOptions& options, std::
     attempt.graph = importer.import();
     attempt.contradictions = importer.contradicted_outputs() + broken_constraints(attempt.graph->main);
     attempt.conclude = [heard] { heard->tell(); };
-  } catch (const UnsupportedModel& error) {
-    attempt.conclude = [=, name = source.name, features = error.features(),
-                        what = std::string(error.what())] {
-      heard->tell();
-      throw UnsupportedModel(features, fmt::format("{}: {}", name, what));
-    };
   } catch (const Error& error) {
-    attempt.conclude = [=, &source, &options, given = importer.given_sizes(), kind = error.kind(),
-                        what = std::string(error.what())] {
+    attempt.conclude = [=, &source, &options, given = importer.given_sizes(), refusal = Refusal(error),
+                        answered = importer.assumptions().answers(), more = importer.wrong_in_bodies()] {
       heard->tell();
-      const std::string advice = better_sizes(source, options, given);
-      throw Error(kind, fmt::format("{}: {}{}{}", source.name, advice, advice.empty() ? "" : "\n", what));
+      throw_refusal(source, options, given,
+                    more ? whole_refusal(source, options, answered, refusal) : refusal);
     };
   }
   attempt.answers = importer.assumptions().answers();
@@ -443,9 +472,16 @@ void Importer::convert_node(const onnx::NodeProto& node, const std::string& name
     add_unsupported(node, name, error);
     return skip_node(node, name);
   } catch (const Error& error) {
-    std::string text = error.what();
-    if (names_node(text, name)) throw;
-    throw Error(error.kind(), fmt::format("node {} ({}): {}", name, node.op_type(), text));
+    std::vector<std::string> texts = texts_of(error);
+    bool named = true;
+    for (std::string& text : texts) {
+      if (names_node(text, name)) continue;
+      named = false;
+      text = fmt::format("node {} ({}): {}", name, node.op_type(), text);
+    }
+    if (named) throw;
+    if (dynamic_cast<const MalformedModel*>(&error) == nullptr) throw Error(error.kind(), texts.front());
+    throw MalformedModel(std::move(texts), "nodes");
   }
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty() || scopes_.back().count(node.output(i)) != 0) continue;

@@ -132,8 +132,7 @@ struct Importer::Apart {
     // Where ranks differ is only known once all is converted. A branch behind which that fails cannot be
     // taken.
     const Kinds kinds[] = {probe(true), probe(false)};
-    if (!errors[0].empty() && !errors[1].empty())
-      user_error("node {}: neither of its branches can be: {}", differ.node, errors[0]);
+    if (!errors[0].empty() && !errors[1].empty()) throw_both();
     const Kinds& possible = kinds[errors[0].empty() ? 0 : 1];
     const bool both = errors[0].empty() && errors[1].empty();
     Names apart = both ? differing(kinds[0], kinds[1]) : Names{}, inside = apart;
@@ -176,9 +175,21 @@ struct Importer::Apart {
       });
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kUser) throw;
-      errors[taken ? 0 : 1] = error.what();
+      errors[taken ? 0 : 1] = texts_of(error);
     }
     return kinds;
+  }
+
+  [[noreturn]] void throw_both() const {
+    std::vector<std::string> texts;
+    for (const std::vector<std::string>& own : errors) {
+      for (const std::string& text : own) {
+        const std::string whole =
+            fmt::format("node {}: neither of its branches can be: {}", differ.node, text);
+        if (std::ranges::find(texts, whole) == texts.end()) texts.push_back(whole);
+      }
+    }
+    throw MalformedModel(std::move(texts), "nodes");
   }
 
   std::set<size_t> give_up() {
@@ -224,8 +235,9 @@ struct Importer::Apart {
     }
     for (const size_t i : {size_t{0}, size_t{1}}) {
       if (bodies[i].body) continue;
-      const std::string why = fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}",
-                                          differ.node, i == 0 ? "then_branch" : "else_branch", errors[i]);
+      const std::string why =
+          fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}", differ.node,
+                      i == 0 ? "then_branch" : "else_branch", errors[i].front());
       importer.warn(fmt::format("where {}, the run ends with an error", why));
       bodies[i] = impossible_branch(import, bodies[1 - i], why);
     }
@@ -247,7 +259,7 @@ struct Importer::Apart {
   std::set<size_t> readers;  ///< the roots, and all that is computed from their results
   std::map<int64_t, bool> choices;
   std::map<std::string, int> names_before;
-  std::string errors[2];  ///< why a branch cannot be
+  std::vector<std::string> errors[2];  ///< why a branch cannot be
 };
 
 std::optional<BranchesDiffer> Importer::convert_listed(const NodeList& list, size_t at) {
@@ -268,14 +280,19 @@ void Importer::convert_list(const NodeList& list) {
     ~Listed() { importer.lists_.pop_back(); }
     Importer& importer;
   } listed(*this);
-  // An error in a branch or a body may only mean that it is never taken.
-  const bool ends_import = open_.size() == 1 && scopes_.size() == 1;
+  // An error in a branch or a body may only mean that it is never taken, and what is behind it does not
+  // matter then.
+  const bool is_body = open_.size() != 1 || scopes_.size() != 1;
   Malformed malformed;
+  std::optional<UnsupportedReport> before_wrong;  // of a body
   const auto try_nodes = [&](const std::set<size_t>& places, const auto& convert) {
     try {
       convert();
     } catch (const Error& error) {
-      if (!ends_import || error.kind() != ErrorKind::kUser) throw;
+      if (error.kind() != ErrorKind::kUser) throw;
+      wrong_in_bodies_ = wrong_in_bodies_ || is_body;
+      if (is_body && !names_all_) throw;
+      if (is_body && malformed.empty()) before_wrong = unsupported_;
       malformed.add(error);
       for (const size_t place : places)
         skip_node(*list.nodes[place], prefix_ + node_name(*list.nodes[place]));
@@ -306,6 +323,7 @@ void Importer::convert_list(const NodeList& list) {
     converted.insert(roots.begin(), roots.end());
     try_nodes(roots, [&] { converted.merge(Apart(*this, list, roots, start, *differ).convert()); });
   }
+  if (before_wrong) unsupported_ = *std::move(before_wrong);
   malformed.throw_any("nodes");
 }
 

@@ -118,6 +118,12 @@ class Importer {
            std::shared_ptr<RawData> raw_data, const ImportOptions& options, Assumptions assumptions = {});
   Graph import();
 
+  /// From now on a wrong node of a branch or body does not keep those behind it from being looked at: the
+  /// error names them too. For whoever only wants to know what is wrong.
+  void name_all_wrong_nodes() { names_all_ = true; }
+  /// Whether reading a branch or body ended with a wrong node.
+  bool wrong_in_bodies() const { return wrong_in_bodies_; }
+
   Assumptions& assumptions() { return assumptions_; }
   /// How many outputs have another rank than the model declares.
   size_t contradicted_outputs() const { return contradicted_outputs_; }
@@ -312,6 +318,7 @@ class Importer {
   Assumptions assumptions_;
   size_t contradicted_outputs_ = 0;
   UnsupportedReport unsupported_;
+  bool names_all_ = false, wrong_in_bodies_ = false;
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
   bool met_unsupported_op_ = false;                        ///< they are listed when all are known
   std::vector<std::string>* held_warnings_ = nullptr;      ///< of the body that is read

@@ -29,11 +29,13 @@ bool ends_a_name(std::string_view rest) {
 MalformedModel::MalformedModel(std::vector<std::string> texts, std::string_view what)
     : Error(ErrorKind::kUser, text_of(texts, what)), texts_(std::move(texts)) {}
 
-void Malformed::add(const Error& error) {
+std::vector<std::string> texts_of(const Error& error) {
   const auto* several = dynamic_cast<const MalformedModel*>(&error);
-  const std::vector<std::string> texts =
-      several != nullptr ? several->texts() : std::vector<std::string>{error.what()};
-  for (const std::string& text : texts) {
+  return several != nullptr ? several->texts() : std::vector<std::string>{error.what()};
+}
+
+void Malformed::add(const Error& error) {
+  for (const std::string& text : texts_of(error)) {
     if (std::ranges::find(texts_, text) == texts_.end()) texts_.push_back(text);
   }
 }

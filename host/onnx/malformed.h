@@ -20,11 +20,15 @@ class MalformedModel : public Error {
   std::vector<std::string> texts_;
 };
 
+/// Those of MalformedModel, or the message.
+std::vector<std::string> texts_of(const Error& error);
+
 /// What has failed of them.
 class Malformed {
  public:
   /// `error`: one that names its node or input, or MalformedModel.
   void add(const Error& error);
+  bool empty() const { return texts_.empty(); }
   /// Throws MalformedModel if there was any; `what` as there.
   void throw_any(std::string_view what) const;
 

@@ -6,6 +6,7 @@
 
 #include "host/graph/small_float.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/malformed.h"
 #include "host/onnx/open_operands.h"
 #include "host/onnx/sparse_tensor.h"
 #include "host/ops/elementwise.h"
@@ -255,8 +256,25 @@ void NodeImport::set_late(size_t i, const LateSequence& sequence) {
   set_binding(i, std::move(binding));
 }
 
+template <typename Read>
+auto NodeImport::in_graph(const onnx::GraphProto& graph, const Read& read) const {
+  try {
+    return read();
+  } catch (const MalformedModel& wrong) {
+    const auto& attributes = proto_.attribute();
+    const auto attribute =
+        std::find_if(attributes.begin(), attributes.end(),
+                     [&](const AttributeProto& a) { return a.has_g() && &a.g() == &graph; });
+    if (attribute == attributes.end()) throw;
+    std::vector<std::string> texts;
+    for (const std::string& text : wrong.texts())
+      texts.push_back(fmt::format("node {} ({}): in its {}: {}", name_, op_type(), attribute->name(), text));
+    throw MalformedModel(std::move(texts), "nodes");
+  }
+}
+
 std::vector<Binding> NodeImport::call_with(const onnx::GraphProto& graph, std::vector<Binding> arguments) {
-  return importer_.inline_graph(graph, name_, std::move(arguments));
+  return in_graph(graph, [&] { return importer_.inline_graph(graph, name_, std::move(arguments)); });
 }
 
 // --- attributes
@@ -399,7 +417,7 @@ void NodeImport::set_constant(size_t i, ConstantPtr data) {
 }
 
 void NodeImport::inline_branch(const onnx::GraphProto& branch) {
-  std::vector<Binding> results = importer_.inline_graph(branch, name_);
+  std::vector<Binding> results = call_with(branch, {});
   if (results.size() < output_count())
     fail("its branch has {} outputs, not {}", results.size(), output_count());
   for (size_t i = 0; i < output_count(); ++i) {
@@ -417,7 +435,7 @@ std::vector<Value*> NodeImport::call_graph(const onnx::GraphProto& graph,
 }
 
 ImportedBody NodeImport::import_body(const onnx::GraphProto& graph, const StartBody& start, const GiveResults& give) {
-  return importer_.import_body(graph, name_, start, give);
+  return in_graph(graph, [&] { return importer_.import_body(graph, name_, start, give); });
 }
 
 void NodeImport::drop_body(const ImportedBody& body) {

@@ -216,6 +216,9 @@ class NodeImport {
 
  private:
   void expect_tensor(const Binding& binding) const;
+  /// What `read` returns; wrong nodes that it throws, of that graph of the node's, are said to be in it.
+  template <typename Read>
+  auto in_graph(const onnx::GraphProto& graph, const Read& read) const;
   const onnx::AttributeProto* find(const char* name, int type, const char* type_name) const;
   Importer& importer_;
   const onnx::NodeProto& proto_;

@@ -263,6 +263,94 @@ TEST(Malformed, ABranchThatIsNeverTakenMayBeWrong) {
       "."));
 }
 
+std::string flag() {
+  return "input { name: 'flag' type { tensor_type { elem_type: 9 shape { } } } } ";
+}
+std::string graph(const std::string& name, const std::string& inputs, const std::string& nodes,
+                  const std::string& outputs) {
+  std::string text;
+  std::stringstream in(inputs), out(outputs);
+  for (std::string value; in >> value;) text += "input { name: '" + value + "' } ";
+  for (std::string value; out >> value;) text += "output { name: '" + value + "' } ";
+  return attribute(name, "type: GRAPH g { " + text + nodes + " }");
+}
+/// Two nodes that are wrong, and one that reads them: "PREFIXbeyond" and "PREFIXlost".
+std::string wrong_nodes(const std::string& prefix, const std::string& in, const std::string& out) {
+  return node("Concat", prefix + "beyond", in + " " + in, prefix + "a", attribute("axis", "type: INT i: 9")) +
+         node("Relu", prefix + "lost", "gone", prefix + "b") +
+         node("Add", prefix + "behind", prefix + "a " + prefix + "b", out);
+}
+
+TEST(Malformed, AllNodesOfALoopsBodyAreNamedWithIt) {
+  const std::string text = message(
+      model(kFloats + flag() + "input { name: 'count' type { tensor_type { elem_type: 7 shape { } } } } " +
+            node("Loop", "turns", "count flag x", "a",
+                 graph("body", "i c s", wrong_nodes("in_", "s", "t"), "c t")) +
+            node("Relu", "lost", "nowhere", "b") + node("Relu", "last", "x", "y")));
+  EXPECT_THAT(text, HasSubstr("3 nodes are wrong:"));
+  EXPECT_THAT(text, HasSubstr("node turns (Loop): in its body: node in_beyond (Concat): "));
+  EXPECT_THAT(
+      text,
+      HasSubstr("node turns (Loop): in its body: in_lost uses 'gone', which nothing before it defines"));
+  EXPECT_THAT(text, HasSubstr("\n  lost uses 'nowhere'"));
+  EXPECT_THAT(text, Not(HasSubstr("behind")));
+}
+
+TEST(Malformed, AllNodesOfBothBranchesAreNamedWithTheirs) {
+  const std::string text =
+      message(model(kFloats + flag() +
+                    node("If", "choice", "flag", "y",
+                         graph("then_branch", "", wrong_nodes("then_", "x", "q"), "q") +
+                             graph("else_branch", "", wrong_nodes("else_", "x", "q"), "q"))));
+  EXPECT_THAT(text, HasSubstr("4 nodes are wrong:"));
+  for (const char* branch : {"then", "else"}) {
+    const std::string place = std::string("node choice (If): in its ") + branch + "_branch: ";
+    EXPECT_THAT(text, HasSubstr(place + "node " + branch + "_beyond (Concat): "));
+    EXPECT_THAT(text, HasSubstr(place + branch + "_lost uses 'gone'"));
+  }
+}
+
+TEST(Malformed, AllNodesOfABranchThatIsTakenAreNamedWithIt) {
+  const std::string text =
+      message(model(kFloats + "initializer { name: 'yes' data_type: 9 int32_data: 1 } " +
+                    node("If", "choice", "yes", "y",
+                         graph("then_branch", "", wrong_nodes("then_", "x", "q"), "q") +
+                             graph("else_branch", "", wrong_nodes("else_", "x", "q"), "q"))));
+  EXPECT_THAT(text, HasSubstr("2 nodes are wrong:"));
+  EXPECT_THAT(text, HasSubstr("node choice (If): in its then_branch: node then_beyond (Concat): "));
+  EXPECT_THAT(text, HasSubstr("in its then_branch: then_lost uses 'gone'"));
+}
+
+TEST(Malformed, AllNodesOfAScansBodyInABranchAreNamedWithBoth) {
+  const std::string scan = node(
+      "Scan", "steps", "x", "q",
+      attribute("num_scan_inputs", "type: INT i: 1") + graph("body", "e", wrong_nodes("in_", "e", "o"), "o"));
+  const std::string text =
+      message(model(kFloats + flag() +
+                    node("If", "choice", "flag", "y",
+                         graph("then_branch", "", scan, "q") +
+                             graph("else_branch", "", node("Relu", "also", "gone", "q"), "q"))));
+  EXPECT_THAT(text, HasSubstr("3 nodes are wrong:"));
+  const std::string place = "node choice (If): in its then_branch: node steps (Scan): in its body: ";
+  EXPECT_THAT(text, HasSubstr(place + "node in_beyond (Concat): "));
+  EXPECT_THAT(text, HasSubstr(place + "in_lost uses 'gone'"));
+  EXPECT_THAT(text, HasSubstr("node choice (If): in its else_branch: also uses 'gone'"));
+}
+
+TEST(Malformed, WhatIsNotSupportedBehindAWrongNodeOfABranchThatIsNeverTakenDoesNotMatter) {
+  const std::string bad =
+      wrong_nodes("else_", "x", "p") + node("Cast", "odd", "x", "q", attribute("to", "type: INT i: 15"));
+  const auto with = [&](const std::string& more) {
+    return model(kFloats + flag() +
+                 node("If", "choice", "flag", "y",
+                      graph("then_branch", "", node("Relu", "fine", "x", "q"), "q") +
+                          graph("else_branch", "", bad, "q")) +
+                 more);
+  };
+  EXPECT_NO_THROW(import_onnx_bytes(with(""), "."));
+  EXPECT_THAT(message(with(node("Relu", "lost", "nowhere", "z"))), HasSubstr("lost uses 'nowhere'"));
+}
+
 TEST(Unsupported, ElementTypesThatAnOpDoesNotComputeInAreCollected) {
   const Refusal r = refusal(model(tensor("input", "x", 9) + tensor("output", "y", 9) +
                                   node("Neg", "minus", "x", "a") + node("Not", "last", "x", "y")));
