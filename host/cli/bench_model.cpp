@@ -35,6 +35,10 @@ BenchReport bench_model(const ExecutionOptions& choice, const MeasureOptions& op
     if (options.profile) add_peaks(report, choice, execution, invocation);
   }
   report.warnings = measurement_warnings(report.measurement, options);
+  if (report.peaks) {
+    if (std::string warning = peaks_warning(*report.peaks); !warning.empty())
+      report.warnings.push_back(std::move(warning));
+  }
   if (options.profile) {
     if (choice.keep_program) add_program(report, choice, execution);
   }

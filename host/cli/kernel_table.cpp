@@ -191,12 +191,14 @@ std::string relation(const Clock& clock, int64_t kernels, double run_ms) {
 }
 
 std::string roofs_text(const MachinePeaks& peaks) {
+  const std::string busy = busy_text(peaks);
   return fmt::format(
       "Roofs, measured on {}: {} GFLOP/s, {} GB/s from memory. Of roof: the least time that\n"
       "they allow, over the time taken. Winograd's algorithm multiplies less than is counted, and caches\n"
-      "are faster than memory: both can pass 100 %.\n",
+      "are faster than memory: both can pass 100 %.\n{}",
       peaks.threads == 1 ? "one thread" : fmt::format("{} threads", peaks.threads),
-      number_text(peaks.gflop_per_s), number_text(peaks.gb_per_s));
+      number_text(peaks.gflop_per_s), number_text(peaks.gb_per_s),
+      busy.empty() ? "" : fmt::format("The roofs are too low: meanwhile {}.\n", busy));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <random>
 #include <span>
 
+#include "host/cli/bench_report.h"
+#include "host/cli/statistics/disturbance.h"
 #include "host/cli/tensor_text.h"
 #include "host/cli/text.h"
 #include "host/codegen/cpu_family.h"
@@ -98,9 +100,41 @@ void load_graph(Execution& execution, const ExecutionOptions& options, const Gra
   execution.machine->set_input(0, tensor);
 }
 
-/// Milliseconds of the fastest run: what else uses the machine only slows some of them.
-double fastest_run_ms(Machine& machine) {
-  constexpr double kSeconds = 0.3, kRoundMs = 50, kMostRuns = 200;
+/// What else used the machine while its roofs were measured.
+class Meanwhile {
+ public:
+  void hear(const rpc::BenchmarkResult& result) {
+    process_.readings.insert(process_.readings.end(), result.readings.begin(), result.readings.end());
+    process_.pulses.insert(process_.pulses.end(), result.pulses.begin(), result.pulses.end());
+  }
+  /// `level`: of undisturbed pulses; none: not known.
+  void tell(MachinePeaks& peaks, const std::optional<double>& level) const {
+    Measurement all;
+    all.processes.push_back(process_);
+    const MachineSummary summary = summarise_machine(all);
+    peaks.others_share = summary.others_share;
+    peaks.steal_share = summary.steal_share;
+    if (!level || process_.pulses.empty()) return;
+    const auto disturbed = std::ranges::count_if(process_.pulses, [&](const rpc::CorePulse& pulse) {
+      return pulse.value > *level * (1 + kDisturbedExcess);
+    });
+    peaks.disturbed_share = static_cast<double>(disturbed) / static_cast<double>(process_.pulses.size());
+  }
+
+ private:
+  ProcessMeasurement process_;
+};
+
+/// Of a round that lasts long enough for the machine to say what others took of it: 20 of the kernel's ticks
+/// of 10 ms on all CPUs together (device_runtime/src/probes_cpu.cpp), and some more.
+double round_ms(const rpc::BoardInfo& machine) {
+  constexpr double kLeastMs = 50, kCpuMs = 250;
+  return std::max(kLeastMs, kCpuMs / std::max(1.0, static_cast<double>(machine.logical_cpus)));
+}
+
+/// Milliseconds of the fastest run: what else uses the machine only slows some of them, unless it is much.
+double fastest_run_ms(Machine& machine, Meanwhile& meanwhile) {
+  constexpr double kSeconds = 0.3, kMostRuns = 2000;
   rpc::BenchmarkOptions options;
   options.warmup = 1;
   options.repeat = 2;
@@ -108,17 +142,18 @@ double fastest_run_ms(Machine& machine) {
   const Stopwatch whole;
   do {
     const rpc::BenchmarkResult result = machine.benchmark(options, {});
+    meanwhile.hear(result);
     const double ms = result.statistics.min_ms;
     least = least > 0 ? std::min(least, ms) : ms;
     if (!(least > 0)) user_error("the clock there is too coarse");
     options.warmup = 0;
-    options.repeat = static_cast<uint32_t>(std::clamp(kRoundMs / least, 1.0, kMostRuns));
+    options.repeat = static_cast<uint32_t>(std::clamp(round_ms(machine.info()) / least, 1.0, kMostRuns));
   } while (whole.seconds() < kSeconds);
   return least;
 }
 
 /// Of the array's reading, the fastest of a few medians.
-double fastest_reading_ms(Machine& machine) {
+double fastest_reading_ms(Machine& machine, Meanwhile& meanwhile) {
   constexpr double kSeconds = 0.6;
   rpc::BenchmarkOptions options;
   options.profile = true;
@@ -128,6 +163,7 @@ double fastest_reading_ms(Machine& machine) {
   const Stopwatch whole;
   do {
     const rpc::BenchmarkResult result = machine.benchmark(options, {});
+    meanwhile.hear(result);
     if (result.kernels.size() <= kReadingStep) throw Error(ErrorKind::kBoard, "kernels were not timed");
     const double ms = result.kernels[kReadingStep].total_ms;
     least = least > 0 ? std::min(least, ms) : ms;
@@ -137,8 +173,8 @@ double fastest_reading_ms(Machine& machine) {
   return least;
 }
 
-MachinePeaks measured(Execution& execution, const ExecutionOptions& options,
-                      const rpc::BenchmarkResult& ran) {
+MachinePeaks measured(Execution& execution, const ExecutionOptions& options, const Measurement& measurement) {
+  const rpc::BenchmarkResult& ran = measurement.last;
   Machine& machine = *execution.machine;
   const uint64_t limit = array_bytes(machine.info());
   if (limit < kSmallestArray) {
@@ -146,14 +182,17 @@ MachinePeaks measured(Execution& execution, const ExecutionOptions& options,
                bytes_text(static_cast<double>(machine.info().session_memory_bytes)));
   }
   MachinePeaks peaks;
+  Meanwhile meanwhile;
   peaks.threads = static_cast<int>(std::max<int64_t>(ran.threads, 1));
   const int64_t rows = product_rows(ran);
   load_graph(execution, options, product_graph(rows), rows, kDepth);
-  peaks.gflop_per_s = 2.0 * static_cast<double>(rows * kDepth * kUnits) / fastest_run_ms(machine) / 1e6;
+  peaks.gflop_per_s =
+      2.0 * static_cast<double>(rows * kDepth * kUnits) / fastest_run_ms(machine, meanwhile) / 1e6;
   const int64_t array_rows = static_cast<int64_t>(limit) / (4 * kArrayColumns);
   load_graph(execution, options, array_graph(array_rows), array_rows, kArrayDepth);
   const double bytes = 4.0 * static_cast<double>(array_rows * kArrayColumns);
-  peaks.gb_per_s = bytes / fastest_reading_ms(machine) / 1e6;
+  peaks.gb_per_s = bytes / fastest_reading_ms(machine, meanwhile) / 1e6;
+  meanwhile.tell(peaks, measurement.undisturbed_pulse);
   const std::string& precision = execution.loaded.precision;
   peaks.how = fmt::format(
       "on {} by kernels compiled for this: the fastest {} x {} x {} matrix product{}, and the fastest "
@@ -165,8 +204,7 @@ MachinePeaks measured(Execution& execution, const ExecutionOptions& options,
 
 }  // namespace
 
-PeaksResult measure_peaks(Execution& execution, const ExecutionOptions& options,
-                          const rpc::BenchmarkResult& ran) {
+PeaksResult measure_peaks(Execution& execution, const ExecutionOptions& options, const Measurement& ran) {
   if (options.device.starts_with("cuda-emulated"))
     return {std::nullopt, "an emulated GPU has no roofs that say anything of a GPU"};
   if (options.device.starts_with("cuda")) return {std::nullopt, "not measured on GPUs"};

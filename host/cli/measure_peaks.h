@@ -6,6 +6,7 @@
 
 #include "host/cli/execution.h"
 #include "host/cli/machine_peaks.h"
+#include "host/cli/measurement.h"
 
 namespace gantry::cli {
 
@@ -15,9 +16,9 @@ struct PeaksResult {
 };
 
 /// Measures the roofs where and as the execution's module ran: its target, precision, threads and CPUs.
-/// `ran`: what was measured of it, which says how fast the machine is about. Takes about a second, and the
-/// place of the module on the machine. What fails costs the peaks alone.
-PeaksResult measure_peaks(Execution& execution, const ExecutionOptions& options,
-                          const rpc::BenchmarkResult& ran);
+/// `ran`: what was measured of it, which says how fast the machine is about, and how its cores are
+/// undisturbed. Takes about a second, and the place of the module on the machine. What fails costs the peaks
+/// alone.
+PeaksResult measure_peaks(Execution& execution, const ExecutionOptions& options, const Measurement& ran);
 
 }  // namespace gantry::cli

@@ -62,7 +62,7 @@ void add_peaks(BenchReport& report, const ExecutionOptions& choice, Execution& e
                const Invocation& invocation) {
   Progress progress(invocation.verbosity());
   progress.update("measuring the roofs of " + execution.machine->label(), -1);
-  PeaksResult result = measure_peaks(execution, choice, report.measurement.last);
+  PeaksResult result = measure_peaks(execution, choice, report.measurement);
   report.peaks = std::move(result.peaks);
   report.peaks_note = std::move(result.note);
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace gantry::cli {
@@ -154,6 +155,37 @@ TEST(KernelTable, ShowsHowNearTheRoofsKernelsCome) {
   options.peaks = MachinePeaks{400, 2, 2, ""};
   options.by = ProfileRows::kType;
   EXPECT_THAT(kernel_table(profile(), options), HasSubstr("50 %")) << "memory is the nearer roof";
+}
+
+TEST(KernelTable, SaysThatTheRoofsAreThoseOfABusyMachine) {
+  KernelTableOptions options;
+  options.peaks = MachinePeaks{400, 100, 2, ""};
+  EXPECT_THAT(kernel_table(profile(), options), Not(HasSubstr("too low")));
+  options.peaks->others_share = 0.63;
+  EXPECT_THAT(
+      kernel_table(profile(), options),
+      HasSubstr("The roofs are too low: meanwhile other processes took 63 % of the machine's CPU time.\n"));
+}
+
+TEST(MachinePeaks, AreSaidToBeTooLowWhereOthersUsedTheMachine) {
+  MachinePeaks peaks{400, 100, 2, "how"};
+  EXPECT_EQ(peaks_warning(peaks), "") << "nothing is known";
+  EXPECT_TRUE(peaks_json(peaks)["busy"].is_null());
+  EXPECT_TRUE(peaks_json(peaks)["others_share"].is_null());
+  peaks.others_share = 0.04;
+  peaks.steal_share = 0.05;
+  peaks.disturbed_share = 0.4;
+  EXPECT_EQ(peaks_warning(peaks), "") << "little, and the fastest run was not disturbed";
+  EXPECT_TRUE(peaks_json(peaks)["busy"].is_null());
+  EXPECT_EQ(peaks_json(peaks)["disturbed_share"], 0.4);
+  peaks.others_share = 0.4;
+  peaks.steal_share = 0.2;
+  peaks.disturbed_share = 0.9;
+  const std::string warning = peaks_warning(peaks);
+  for (const char* part : {"the roofs are too low: other processes took 40 %", "the hypervisor took 20 %",
+                           "used its cores for 90 % of the time", "measure again"})
+    EXPECT_THAT(warning, HasSubstr(part));
+  EXPECT_EQ(peaks_json(peaks)["busy"], busy_text(peaks));
 }
 
 TEST(MachinePeaks, AllowTheTimeOfTheNearerRoof) {

@@ -131,6 +131,14 @@ class Page(PageTest):
         self.assertTrue(self.all('.roof'))
         self.assert_quiet()
 
+    def test_roofs_of_a_busy_machine_are_said_to_be(self):
+        document = report_samples.large(30)
+        self.open(document)
+        self.assertIn(f'They are too low: while they were measured, {document["peaks"]["busy"]}.', self.text('#roofline'))
+        document['peaks'] = dict(document['peaks'], busy=None)
+        self.open(document)
+        self.assertNotIn('too low', self.text('#roofline'))
+
     def test_timeline_and_graph_zoom_by_buttons_and_keys(self):
         self.open(report_samples.large(30))
         for box, view in (('#timeline', '#timeline-canvas'), ('#graph', '#graph-view')):

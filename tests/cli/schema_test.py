@@ -7,6 +7,7 @@ Measures a small network on this machine, on a board on loopback, and on an emul
 qemu-aarch64 are there.
 """
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -90,6 +91,7 @@ class Schema(ProgramTest):
         self.assertGreater(document['peaks']['gflop_per_s'], 0)
         self.assertGreater(document['peaks']['gb_per_s'], 0)
         self.assertEqual(document['peaks']['threads'], document['threads'])
+        self.assertLessEqual({'others_share', 'steal_share', 'disturbed_share', 'busy'}, set(document['peaks']))
         steps = document['program']['steps']
         self.assertEqual({step['symbol'] for step in steps if step['loops']}, {step['symbol'] for step in steps} - {None})
         self.assertTrue(all(step['graph'] for step in steps if step['symbol']))
@@ -101,6 +103,20 @@ class Schema(ProgramTest):
         self.assertIsNone(document['kernels'])
         for field in ('program', 'timeline', 'peaks', 'peaks_note'):
             self.assertIsNone(document[field])
+
+    def test_roofs_of_a_busy_machine_are_said_to_be(self):
+        others = [subprocess.Popen([sys.executable, '-c', 'while True: pass']) for _ in range(os.cpu_count())]
+        try:
+            document = self.measured(*self.PROFILE)
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+        peaks = document['peaks']
+        self.assertGreater(peaks['others_share'], 0.05)
+        self.assertIn('other processes took', peaks['busy'])
+        self.assertTrue(any(warning.startswith('the roofs are too low: ') and peaks['busy'] in warning
+                            for warning in document['warnings']), document['warnings'])
 
     def test_profile_of_an_emulated_gpu(self):
         document = self.measured(*self.PROFILE, '--device', 'cuda-emulated')

@@ -134,6 +134,7 @@ function drawRoofline(container, document) {
       : missing("The machine's peaks were not measured, so there is no roof. A profile measures them:", 'gantry profile MODEL --json RESULT.json'));
   } else {
     container.append(element('p', {class: 'small'}, `Peaks: ${document.peaks.how || `of ${plural(document.peaks.threads || 1, 'thread')}`}. ` +
+      (document.peaks.busy ? `They are too low: while they were measured, ${document.peaks.busy}. ` : '') +
       'The larger a dot, the more time; click one to see its row. Dots above the roof: data from caches, or an algorithm with fewer operations than are counted.'));
   }
   const colours = typeColours(document);
