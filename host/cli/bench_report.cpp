@@ -39,6 +39,9 @@ std::string heading(const BenchReport& report) {
   text += fmt::format("  code     {} on {}, {} thread{}, {}module {}\n", r.target, report.device, r.threads,
                       r.threads == 1 ? "" : "s", report.precision.empty() ? "" : report.precision + ", ",
                       report.module_digest.substr(0, 12));
+  if (const std::string program = program_text(report.program_choice); !program.empty())
+    text += fmt::format("  program  {}; the module has {} for some sizes alone\n", visible_line(program),
+                        report.program_choice.specialized);
   for (const BenchInput& input : report.inputs) {
     text += fmt::format("  input    {}: {} ({})\n", input.name, type_and_shape(input.type, input.shape),
                         input.source);

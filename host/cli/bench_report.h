@@ -10,6 +10,7 @@
 #include "host/cli/kernel_table.h"
 #include "host/cli/machine_peaks.h"
 #include "host/cli/measurement.h"
+#include "host/cli/program_choice.h"
 #include "host/cli/program_facts.h"
 #include "host/cli/tensor_text.h"
 
@@ -38,6 +39,7 @@ struct BenchReport {
   int opt_level = -1;     ///< -1: a module was given
   std::string optimize;   ///< "speed", "size" or "fast-math"; empty: the module does not say
   std::string precision;  ///< as resolved: "fp32-split"; empty: the module does not say
+  ProgramChoice program_choice = {};  ///< of the module's programs, the one that ran
   uint64_t seed = 0;      ///< of made-up inputs
   std::vector<BenchInput> inputs;
   MeasureOptions options;

@@ -263,6 +263,8 @@ std::string report_to_json(const BenchReport& report) {
   json["optimize"] = said(report.optimize);
   json["precision"] = said(report.precision);
   json["target"] = m.last.target;
+  json["specialized"] = said(report.program_choice.sizes);
+  json["specializations"] = report.program_choice.specialized;
   json["device"] = report.device;
   json["threads"] = m.last.threads;
   json["inputs"] = inputs_json(report.inputs);

@@ -6,6 +6,7 @@
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/between.h"
 #include "host/cli/made_up_sizes.h"
+#include "host/cli/program_of_module.h"
 #include "host/cli/records_use.h"
 #include "host/cli/sequence_inputs.h"
 #include "host/cli/tensor_files.h"
@@ -415,6 +416,15 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
   check_made_up_inputs(options, request.shapes, execution);
   set_inputs(execution);
   return execution;
+}
+
+ProgramChoice program_that_runs(const Execution& execution, const ExecutionOptions& options) {
+  auto contents = runtime::ModuleContents::from_bytes(execution.module.bytes, /*check_digests=*/false);
+  auto device = runtime::parse_device(options.device);
+  if (!contents.ok() || !device.ok()) return {};
+  std::vector<std::vector<int64_t>> shapes;
+  for (const GivenInput& input : execution.inputs) shapes.push_back(input.tensor.shape);
+  return choose_program(contents->manifest(), execution.loaded.target, device->type, shapes);
 }
 
 FormerPulses former_pulses(const ExecutionOptions& options) {

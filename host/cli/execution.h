@@ -11,6 +11,7 @@
 #include "host/cli/inputs.h"
 #include "host/cli/machine.h"
 #include "host/cli/model_source.h"
+#include "host/cli/program_choice.h"
 #include "host/cli/refusal.h"
 
 namespace CLI {
@@ -69,6 +70,8 @@ struct Execution {
 /// What module_for() is asked for; files that the options name are read. User errors for options that are none.
 ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invocation);
 Execution prepare_execution(const ExecutionOptions& options, const Invocation& invocation);
+/// Which of the module's programs runs for the inputs.
+ProgramChoice program_that_runs(const Execution& execution, const ExecutionOptions& options);
 /// A new process on the same machine in the place of the old one, with the same module and inputs.
 void restart(Execution& execution, const ExecutionOptions& options);
 

@@ -277,6 +277,32 @@ std::optional<uint64_t> bound_of(const ProgramFacts& program, bool on_gpu) {
   return most;
 }
 
+/// Index of the variant for all sizes.
+std::optional<uint32_t> general_variant(const Manifest& manifest, std::string_view target, Device device) {
+  const auto& variants = *manifest.variants();
+  for (uint32_t i = 0; i < variants.size(); ++i) {
+    if (variants.Get(i)->target()->string_view() == target && variants.Get(i)->device() == device) return i;
+  }
+  return std::nullopt;
+}
+
+/// ProgramChoice::sizes of the variant.
+std::string specialized_sizes(const Manifest& manifest, const Variant& variant) {
+  std::vector<std::string> sizes;
+  if (variant.specialized() != nullptr) {
+    for (const auto* size : *variant.specialized())
+      sizes.push_back(fmt::format("{}={}", manifest.symbols()->Get(size->symbol())->str(), size->value()));
+  }
+  if (variant.equal() != nullptr) {
+    const auto text = [&](uint32_t dim) {
+      return runtime::dim_text(*manifest.dim_exprs()->Get(dim), manifest);
+    };
+    for (const auto* pair : *variant.equal())
+      sizes.push_back(fmt::format("{}={}", text(pair->left()), text(pair->right())));
+  }
+  return fmt::format("{}", fmt::join(sizes, ","));
+}
+
 }  // namespace
 
 ProgramFacts program_of_module(const Manifest& manifest, const Variant& variant,
@@ -298,16 +324,21 @@ ProgramFacts program_of_module(const Manifest& manifest, const Variant& variant,
 const Variant* find_variant(const Manifest& manifest, std::string_view target, Device device,
                             const std::vector<std::vector<int64_t>>& shapes) {
   const auto& variants = *manifest.variants();
-  for (uint32_t i = 0; i < variants.size(); ++i) {
-    const Variant* variant = variants.Get(i);
-    if (variant->target()->string_view() != target || variant->device() != device) continue;
-    const Sizes sizes(manifest, shapes);
-    for (const uint32_t specialized : runtime::specialized_variants(manifest, i)) {
-      if (sizes.fit(*variants.Get(specialized))) return variants.Get(specialized);
-    }
-    return variant;
+  const std::optional<uint32_t> general = general_variant(manifest, target, device);
+  if (!general) return nullptr;
+  const Sizes sizes(manifest, shapes);
+  for (const uint32_t specialized : runtime::specialized_variants(manifest, *general)) {
+    if (sizes.fit(*variants.Get(specialized))) return variants.Get(specialized);
   }
-  return nullptr;
+  return variants.Get(*general);
+}
+
+ProgramChoice choose_program(const Manifest& manifest, std::string_view target, Device device,
+                             const std::vector<std::vector<int64_t>>& shapes) {
+  const std::optional<uint32_t> general = general_variant(manifest, target, device);
+  if (!general) return {};
+  return {specialized_sizes(manifest, *find_variant(manifest, target, device, shapes)),
+          runtime::specialized_variants(manifest, *general).size()};
 }
 
 }  // namespace gantry::cli

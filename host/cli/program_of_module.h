@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device_runtime/src/device.h"
+#include "host/cli/program_choice.h"
 #include "host/cli/program_facts.h"
 #include "module_generated.h"
 
@@ -20,5 +21,10 @@ ProgramFacts program_of_module(const module_format::Manifest& manifest, const mo
 const module_format::Variant* find_variant(const module_format::Manifest& manifest, std::string_view target,
                                            module_format::Device device,
                                            const std::vector<std::vector<int64_t>>& shapes);
+
+/// The same as sizes: find_variant() chooses by the manifest as the runtime does. Where there is no such variant, as of
+/// a module with one program.
+ProgramChoice choose_program(const module_format::Manifest& manifest, std::string_view target,
+                             module_format::Device device, const std::vector<std::vector<int64_t>>& shapes);
 
 }  // namespace gantry::cli

@@ -48,6 +48,7 @@ BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& opti
   report.opt_level = execution.module.opt_level;
   report.optimize = optimized_for(execution.module.bytes);
   report.precision = execution.loaded.precision;
+  report.program_choice = program_that_runs(execution, choice);
   report.seed = choice.seed.value_or(0);
   for (size_t i = 0; i < execution.inputs.size(); ++i) {
     const GivenInput& input = execution.inputs[i];

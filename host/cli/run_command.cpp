@@ -219,7 +219,11 @@ int run(const Options& options, const Invocation& invocation) {
   std::vector<HostTensor> archived;
   nlohmann::ordered_json json;
   json["machine"] = execution.machine->label();
+  const ProgramChoice program = program_that_runs(execution, options.execution);
   json["target"] = loaded.target;
+  json["specialized"] =
+      program.sizes.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(program.sizes);
+  json["specializations"] = program.specialized;
   json["milliseconds"] = milliseconds;
   json["outputs"] = nlohmann::ordered_json::array();
   std::string text;
@@ -263,8 +267,10 @@ int run(const Options& options, const Invocation& invocation) {
   if (options.json) {
     print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else if (!invocation.quiet) {
-    print_out(text + fmt::format("on {} with {} code: first run {}; `gantry bench` times properly\n",
-                                 execution.machine->label(), loaded.target, duration_text(milliseconds)));
+    const std::string which = visible_line(program_text(program));
+    print_out(text + fmt::format("on {} with {} code{}{}: first run {}; `gantry bench` times properly\n",
+                                 execution.machine->label(), loaded.target,
+                                 which.empty() ? "" : ", the program ", which, duration_text(milliseconds)));
   }
   if (!options.trace.empty()) trace_run(options, execution, invocation);
   if (unwritten) throw Error(*unwritten);

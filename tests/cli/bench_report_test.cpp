@@ -67,6 +67,21 @@ TEST(BenchReport, WhatIsNotKnownIsNull) {
   }
 }
 
+TEST(BenchReport, SaysWhichOfTheModulesProgramsRan) {
+  BenchReport report = testing::sample_report({{1, 1.1, 1.2}});
+  EXPECT_EQ(document(report)["specializations"], 0);
+  EXPECT_TRUE(document(report)["specialized"].is_null());
+  EXPECT_THAT(report_text(report, {}), Not(HasSubstr("  program  ")));
+  report.program_choice = {"N=1,length=128", 2};
+  EXPECT_EQ(document(report)["specialized"], "N=1,length=128");
+  EXPECT_EQ(document(report)["specializations"], 2);
+  EXPECT_THAT(report_text(report, {}),
+              HasSubstr("  program  for N=1,length=128 alone; the module has 2 for some sizes alone\n"));
+  report.program_choice.sizes = "";
+  EXPECT_TRUE(document(report)["specialized"].is_null());
+  EXPECT_THAT(report_text(report, {}), HasSubstr("  program  for all sizes; the module has 2"));
+}
+
 TEST(BenchReport, PercentilesComeFromEnoughSamplesOnly) {
   const std::vector<double> forty(40, 1.0), fifty(50, 1.0), many(500, 1.0);
   EXPECT_TRUE(document(testing::sample_report({forty}))["p90_ms"].is_null());

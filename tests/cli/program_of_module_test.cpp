@@ -5,6 +5,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "device_runtime/src/module_reader.h"
 #include "host/driver/compile.h"
@@ -181,6 +182,26 @@ TEST(ProgramOfModule, IsFoundByTargetAndDevice) {
   EXPECT_EQ(find_variant(manifest, "aarch64", Device::Cpu, {}), manifest.variants()->Get(1));
   EXPECT_EQ(find_variant(manifest, "aarch64", Device::Cuda, {}), nullptr);
   EXPECT_EQ(find_variant(manifest, "x86-64-v4", Device::Cpu, {}), nullptr);
+}
+
+TEST(ProgramOfModule, TheFirstSpecializedProgramThatFitsIsSaidToRun) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3"), find_target("aarch64")};
+  options.specializations = {{{"N", 16}}, {{"N", 1}}};
+  ModuleFile module = compile_graph(branches("N"), options);
+  const auto contents =
+      runtime::ModuleContents::from_bytes(runtime::testing::share(serialize_module(module)));
+  const auto& manifest = contents.value().manifest();
+  for (const auto& [size, sizes, text] : std::vector<std::tuple<int64_t, std::string, std::string>>{
+           {16, "N=16", "for N=16 alone"}, {1, "N=1", "for N=1 alone"}, {7, "", "for all sizes"}}) {
+    const ProgramChoice choice = choose_program(manifest, "aarch64", Device::Cpu, {{size, 64}});
+    EXPECT_EQ(choice.sizes, sizes);
+    EXPECT_EQ(choice.specialized, 2u);
+    EXPECT_EQ(program_text(choice), text);
+  }
+  EXPECT_EQ(choose_program(manifest, "aarch64", Device::Cpu, {}).sizes, "") << "sizes are not known";
+  EXPECT_EQ(choose_program(manifest, "x86-64-v4", Device::Cpu, {{1, 64}}).specialized, 0u);
+  EXPECT_EQ(program_text({}), "");
 }
 
 TEST(ProgramJson, SaysNullWhereNothingIsKnown) {

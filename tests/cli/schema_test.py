@@ -133,6 +133,23 @@ class Schema(ProgramTest):
             self.assertEqual(any(step['loops'] for step in document['program']['steps']), model == 'open.onnx')
             self.assertIn('6', document['program']['values'][0]['type'].strip('f32[]').split(','))
 
+    def test_which_of_several_programs_ran_is_said(self):
+        self.gantry('zoo', 'lstm', '--dynamic', '-o', 'open.onnx')
+        self.gantry('compile', 'open.onnx', '-o', 'several.gmod', '--specialize', 'sequence=6', '--specialize', 'sequence=3')
+        with board([DEVICE], self.folder) as address:
+            for where in ([], ['--on', address]):
+                for size, ran in (('6', 'sequence=6'), ('3', 'sequence=3'), ('5', None)):
+                    with self.subTest(where=where, size=size):
+                        sizes = ['--dim', f'sequence={size}', '--threads', '1', *where]
+                        document = self.measured('--processes', '1', '--repeat', '3', *sizes, model='several.gmod')
+                        self.assertEqual((document['specialized'], document['specializations']), (ran, 2))
+                        once = json.loads(self.gantry('run', 'several.gmod', '--random', '--json', *sizes).stdout)
+                        self.assertEqual((once['specialized'], once['specializations']), (ran, 2))
+                        said = f'the program for {ran} alone' if ran else 'the program for all sizes'
+                        self.assertIn(f' code, {said}: first run', self.gantry('run', 'several.gmod', '--random', *sizes).stdout)
+        document = self.measured('--processes', '1', '--repeat', '3')
+        self.assertEqual((document['specialized'], document['specializations']), (None, 0))
+
     def hold_timeline(self, document):
         """Every step has its time, in order, and was computed by some thread within it."""
         timeline = document['timeline']
