@@ -14,7 +14,7 @@
 namespace gantry::cli {
 namespace {
 
-constexpr double kMuchScatter = 0.1;     ///< of the samples, standard deviation over median
+constexpr double kMuchScatter = 0.1;  ///< of the samples, standard deviation over median
 constexpr double kMuchClockChange = 0.1;
 constexpr double kMuchDisturbed = 0.03;  ///< of the samples
 

@@ -14,11 +14,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchemaVersion = 2;
 
-template <typename T>
-Json shown(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 std::vector<std::string> split_origin(const std::string& origin) {
   std::vector<std::string> nodes;
   size_t start = 0;

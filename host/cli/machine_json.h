@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "rpc/client/types.h"
 
@@ -13,6 +14,12 @@ namespace gantry::cli {
 template <typename T>
 nlohmann::ordered_json said(const T& value) {
   return value == T{} ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+}
+
+/// The same of what may be 0.
+template <typename T>
+nlohmann::ordered_json shown(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
 inline nlohmann::ordered_json gpu_json(const rpc::GpuInfo& gpu) {

@@ -15,10 +15,6 @@ namespace {
 /// Of the pulses: a roof is what the fastest of several runs reaches, for which the other half is enough.
 constexpr double kMostlyDisturbed = 0.5;
 
-nlohmann::ordered_json shown(const std::optional<double>& share) {
-  return share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json(nullptr);
-}
-
 }  // namespace
 
 double least_ms(const MachinePeaks& peaks, double flops, double bytes) {

@@ -115,9 +115,8 @@ class Meanwhile {
     peaks.others_share = summary.others_share;
     peaks.steal_share = summary.steal_share;
     if (!level || process_.pulses.empty()) return;
-    const auto disturbed = std::ranges::count_if(process_.pulses, [&](const rpc::CorePulse& pulse) {
-      return pulse.value > *level * (1 + kDisturbedExcess);
-    });
+    const auto disturbed = std::ranges::count_if(
+        process_.pulses, [&](const rpc::CorePulse& pulse) { return is_disturbed(pulse, *level); });
     peaks.disturbed_share = static_cast<double>(disturbed) / static_cast<double>(process_.pulses.size());
   }
 

@@ -47,7 +47,7 @@ double Measurement::disturbed_speed() const {
   double sum = 0, count = 0;
   for (const ProcessMeasurement& process : processes) {
     for (const rpc::CorePulse& pulse : process.pulses) {
-      if (pulse.value <= *undisturbed_pulse * (1 + kDisturbedExcess)) continue;
+      if (!is_disturbed(pulse, *undisturbed_pulse)) continue;
       sum += *undisturbed_pulse / pulse.value;
       ++count;
     }

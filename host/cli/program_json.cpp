@@ -8,11 +8,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <typename T>
-Json shown(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 const char* kind_name(ProgramValue::Kind kind) {
   switch (kind) {
     case ProgramValue::Kind::kInput:

@@ -7,6 +7,7 @@
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/expectation.h"
+#include "host/cli/machine_json.h"
 #include "host/cli/npz.h"
 #include "host/cli/tensor_files.h"
 #include "host/cli/tensor_output.h"
@@ -221,8 +222,7 @@ int run(const Options& options, const Invocation& invocation) {
   json["machine"] = execution.machine->label();
   const ProgramChoice program = program_that_runs(execution, options.execution);
   json["target"] = loaded.target;
-  json["specialized"] =
-      program.sizes.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(program.sizes);
+  json["specialized"] = said(program.sizes);
   json["specializations"] = program.specialized;
   json["milliseconds"] = milliseconds;
   json["outputs"] = nlohmann::ordered_json::array();

@@ -96,7 +96,8 @@ auto SlurmCommands::asked(const Question& question) {
     reached_ = true;
     return answer;
   } catch (const SlurmError& error) {
-    throw SlurmError(error.what(), error.unreachable(), error.unreachable() && !reached_);
+    reached_ = reached_ || !error.unreachable();  // a refusal is an answer
+    throw SlurmError(error.what(), error.unreachable(), !reached_);
   }
 }
 

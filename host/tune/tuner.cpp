@@ -61,7 +61,7 @@ TuneResult Tuner::run() {
 }
 
 double Tuner::final_seconds() const {
-  const double share = std::min(kFinalShare * options_.seconds, kMostFinalSeconds);
+  const double share = std::min(kFinalShare * options_.seconds, kMostCompareSeconds);
   const bool lays = std::ranges::any_of(states_, &TaskState::laid);
   const double combined = choices_.combined != untuned_.combined ? combined_seconds() : 0;
   const double sure = 2.5 + (lays ? 1 : 0) + (choices_.apart != untuned_.apart ? 1 : 0);

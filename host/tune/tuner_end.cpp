@@ -149,8 +149,8 @@ void Tuner::compare_whole(std::vector<std::optional<Ratio>>& ratios) {
   for (std::vector<Trial> changed = changes(); choices_ != untuned_; changed = changes()) {
     tell("comparing the whole network");
     // Should it show nothing, there is another to be made.
-    const double seconds = std::min(
-        std::max(0.6 * seconds_left(), kFinalShare / 4 * options_.seconds), kMostFinalSeconds);
+    const double seconds =
+        std::min(std::max(0.6 * seconds_left(), kFinalShare / 4 * options_.seconds), kMostCompareSeconds);
     const Batch batch = tools_.measurer.compare(untuned_, choices_, seconds);
     if (!batch.failure && batch.whole.is_gain()) {
       result_.whole = batch.whole;

@@ -24,7 +24,7 @@ constexpr double kCombinedShare = 0.05;
 /// Of the time, what the final comparisons get at least.
 constexpr double kFinalShare = 0.2;
 /// What a comparison gets at most, however much time is left: more of it would tell little.
-constexpr double kMostFinalSeconds = 60;
+constexpr double kMostCompareSeconds = 60;
 
 /// Of NetworkQuestion::kProducts the only one.
 NetworkTrial combined_trial();
@@ -41,7 +41,7 @@ class Tuner {
   /// comparison.
   double final_seconds() const;
   /// What a comparison of combined products gets.
-  double combined_seconds() const { return std::min(kCombinedShare * options_.seconds, kMostFinalSeconds); }
+  double combined_seconds() const { return std::min(kCombinedShare * options_.seconds, kMostCompareSeconds); }
   /// Before one was made, by what a quick one took, most of which is a build.
   double sure_estimate() const { return sure_seconds_ > 0 ? sure_seconds_ : 4 * quick_seconds_; }
   void tell(const std::string& doing) const;

@@ -153,6 +153,16 @@ TEST_F(Commands, AControllerThatDoesNotAnswerHasOrHasNotAnsweredBefore) {
   EXPECT_FALSE(later.never_reached());
 }
 
+TEST_F(Commands, AControllerThatRefusesHasAnswered) {
+  put_failing("sbatch", "sbatch: error: Batch job submission failed: Invalid partition name specified");
+  SlurmCommands slurm;
+  EXPECT_FALSE(error_of([&] { slurm.submit({}); }).unreachable());
+  put_failing("sbatch", "sbatch: error: Unable to contact slurm controller (connect failure)");
+  const SlurmError later = error_of([&] { slurm.submit({}); });
+  EXPECT_TRUE(later.unreachable());
+  EXPECT_FALSE(later.never_reached());
+}
+
 TEST_F(Commands, AMachineWithoutMungedDoesNotReachTheController) {
   put_failing("sbatch", "sbatch: error: Munge encode failed: Failed to access \"/run/munge/munge.socket.2\"");
   SlurmCommands slurm;

@@ -44,15 +44,18 @@ std::optional<double> level_with_former(const std::optional<double>& now, std::s
   return now ? now : lowest;
 }
 
+bool is_disturbed(const rpc::CorePulse& pulse, double level) {
+  return pulse.value > level * (1 + kDisturbedExcess);
+}
+
 std::vector<bool> disturbed_samples(std::span<const double> started_ms,
                                     std::span<const rpc::CorePulse> pulses, double level) {
   std::vector<bool> disturbed(started_ms.size(), false);
-  const double limit = level * (1 + kDisturbedExcess);
   size_t after = 0;  // the first pulse that comes after the sample's start
   for (size_t i = 0; i < started_ms.size(); ++i) {
     while (after < pulses.size() && pulses[after].at_ms <= started_ms[i]) ++after;
-    disturbed[i] = (after > 0 && pulses[after - 1].value > limit) ||
-                   (after < pulses.size() && pulses[after].value > limit);
+    disturbed[i] = (after > 0 && is_disturbed(pulses[after - 1], level)) ||
+                   (after < pulses.size() && is_disturbed(pulses[after], level));
   }
   return disturbed;
 }

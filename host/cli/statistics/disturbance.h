@@ -27,6 +27,9 @@ namespace gantry::cli {
 /// ones never come near it; what delays a pulse by less delays a network by a few percent at most.
 inline constexpr double kDisturbedExcess = 0.1;
 
+/// Whether the pulse exceeds the level by more than that.
+bool is_disturbed(const rpc::CorePulse& pulse, double level);
+
 /// The level of undisturbed pulses: the lowest value that a tenth of them, and at least three, agree on
 /// within 1 %. None where no tenth agrees: then the pulse itself scatters, or nearly all are disturbed, and
 /// nothing can be said.
