@@ -79,6 +79,11 @@ class AttrReader : public AttrVisitor {
   std::optional<std::string> take(std::string_view name) {
     const auto found = unread_.find(std::string(name));
     if (found == unread_.end()) return std::nullopt;
+    if (found->second.is_choice && !in_choices())
+      throw TextError(found->second.name_place,
+                      fmt::format("attribute '{}' says what the op means: it stands with its "
+                                  "inputs, not behind 'by', where it says how it is computed",
+                                  name));
     std::string text = std::move(found->second.text);
     place_ = found->second.place;
     unread_.erase(found);
@@ -170,6 +175,8 @@ void read_attrs(Attrs& attrs, const std::map<std::string, AttrText>& values, std
   AttrReader reader(values, sizes);
   try {
     attrs.fields(reader);
+  } catch (const TextError&) {
+    throw;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
     throw TextError(reader.place(), error.what());

@@ -14,6 +14,7 @@ struct FieldText {
   std::string_view name;
   std::string text;
   bool has_usual = false, is_usual = false;  ///< of filled() and always(): its default is no struct's
+  bool is_choice = false;
 };
 
 /// Takes the text of every field, in order.
@@ -56,7 +57,7 @@ class FieldTexts : public AttrVisitor {
     return std::isnan(value) ? fmt::format("{:#x}", std::bit_cast<uint64_t>(value)) : fmt::format("{}", value);
   }
   void field(std::string_view name, std::string_view value) {
-    fields.push_back({name, std::string(value), has_usual_, is_usual_});
+    fields.push_back({name, std::string(value), has_usual_, is_usual_, in_choices()});
     has_usual_ = is_usual_ = false;
   }
 
@@ -98,16 +99,16 @@ std::string to_string(const Attrs& attrs) {
   return text;
 }
 
-std::string to_string(const Attrs& attrs, const Attrs& defaults) {
+AttrTexts texts(const Attrs& attrs, const Attrs& defaults) {
   const std::vector<FieldText> given = texts_of(attrs), untouched = texts_of(defaults);
   internal_check(given.size() == untouched.size(), "attributes of one op have {} and {} fields", given.size(),
                  untouched.size());
-  std::string text;
+  AttrTexts texts;
   for (size_t i = 0; i < given.size(); ++i) {
     const bool at_default = given[i].has_usual ? given[i].is_usual : given[i].text == untouched[i].text;
-    if (!at_default) append(text, given[i]);
+    if (!at_default) append(given[i].is_choice ? texts.choices : texts.meaning, given[i]);
   }
-  return text;
+  return texts;
 }
 
 std::vector<std::string> attr_names(const Attrs& attrs) {

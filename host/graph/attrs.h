@@ -9,12 +9,18 @@
 // of a new struct, or, of a list whose length other fields give, what fields() says:
 //
 //   visit.filled("strides", strides, kernel.size(), 1);  // ones, as many as the kernel has extents
+//
+// What an op means, and how it was chosen to be computed, stand apart: the choices are one value of the
+// struct, visited as choices, which the text form has behind the arguments:
+//
+//   visit.choices([&] { visit("block", form.block); });  // op(%x, axis=1) by (block=8)
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "host/graph/type.h"
@@ -54,6 +60,14 @@ class AttrVisitor {
     if (!takes_usual(name, false)) enumeration(name, value, names);
   }
 
+  /// Fields that `visit_them` visits say how the op is computed, not what it means.
+  template <typename Fields>
+  void choices(const Fields& visit_them) {
+    const bool around = std::exchange(in_choices_, true);
+    visit_them();
+    in_choices_ = around;
+  }
+
   /// Enumerations travel as their printed names: `visit.enumeration("kind", kind, {"sum", "mean"})`; the
   /// enumerators count from 0 in that order. A name that is not listed is a user error.
   template <typename Enum>
@@ -73,6 +87,11 @@ class AttrVisitor {
   virtual bool takes_usual(std::string_view, bool) { return false; }
   virtual void enumeration_index(std::string_view name, int64_t& index,
                                  std::span<const std::string_view> names) = 0;
+  /// Whether the field that is visited is one of choices().
+  bool in_choices() const { return in_choices_; }
+
+ private:
+  bool in_choices_ = false;
 };
 
 /// A visitor of some kinds of fields: those that a derived class does not look at pass by.
@@ -111,10 +130,14 @@ struct NoAttrs : AttrsOf<NoAttrs> {
   void fields(AttrVisitor&) override {}
 };
 
-/// "strides=[2, 2], dilations=[1, 1], groups=1": every field; empty for none.
+/// "strides=[2, 2], dilations=[1, 1], groups=1": every field, choices among them; empty for none. Keys of
+/// records and of kernels are made of it.
 std::string to_string(const Attrs& attrs);
+struct AttrTexts {
+  std::string meaning, choices;
+};
 /// "strides=[2, 2]": fields that are not as in `defaults`, which is of the same type, nor as usual.
-std::string to_string(const Attrs& attrs, const Attrs& defaults);
+AttrTexts texts(const Attrs& attrs, const Attrs& defaults);
 /// Names of the fields, in order.
 std::vector<std::string> attr_names(const Attrs& attrs);
 bool equal(const Attrs& a, const Attrs& b);

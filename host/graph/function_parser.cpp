@@ -339,10 +339,20 @@ void FunctionParser::parse_argument(Node& node, std::map<std::string, AttrText>&
   if (name == "none" && cursor_.peek() != '=') return add_input(node, nullptr, place, !attrs.empty());
   if (name == "const" && cursor_.peek() == '(')
     return add_input(node, add_inline_constant(), place, !attrs.empty());
+  parse_attr(name, place, false, attrs);
+}
+
+void FunctionParser::parse_choice(std::map<std::string, AttrText>& attrs) {
+  const size_t place = cursor_.place();
+  parse_attr(cursor_.name("an attribute or ')'"), place, true, attrs);
+}
+
+void FunctionParser::parse_attr(const std::string& name, size_t place, bool is_choice,
+                                std::map<std::string, AttrText>& attrs) {
   cursor_.expect("=");
   const size_t value_place = cursor_.place();
   const std::string_view text = cursor_.until(",)");
-  if (!attrs.emplace(name, AttrText{std::string(text), value_place, place}).second)
+  if (!attrs.emplace(name, AttrText{std::string(text), value_place, place, is_choice}).second)
     TextCursor::fail_at(place, fmt::format("'{}' is given twice", name));
 }
 
@@ -370,6 +380,7 @@ void FunctionParser::parse_node() {
     TextCursor::fail_at(place, fmt::format("there is no op '{}'{}", op, did_you_mean(op, ops_.names())));
   std::map<std::string, AttrText> attr_texts;
   cursor_.list('(', ')', [&] { parse_argument(node, attr_texts); });
+  if (cursor_.accept_in_line("by")) cursor_.list('(', ')', [&] { parse_choice(attr_texts); });
   auto attrs = node.op->handle->make_attrs();
   if (attrs == nullptr) attrs = std::make_shared<NoAttrs>();
   read_attrs(*attrs, attr_texts, op, context_.sizes);

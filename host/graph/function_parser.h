@@ -59,6 +59,10 @@ class FunctionParser {
   Value* parse_value();
   static void add_input(Node& node, Value* value, size_t place, bool behind_attributes);
   void parse_argument(Node& node, std::map<std::string, AttrText>& attrs);
+  void parse_choice(std::map<std::string, AttrText>& attrs);
+  /// What stands behind the name.
+  void parse_attr(const std::string& name, size_t place, bool is_choice,
+                  std::map<std::string, AttrText>& attrs);
   Declared parse_result();
   void parse_node();
   Placement parse_placement();

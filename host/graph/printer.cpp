@@ -149,9 +149,10 @@ class FunctionPrinter {
     text_ += fmt::format(" = {}(", node.op->name);
     for (size_t i = 0; i < node.inputs.size(); ++i) text_ += (i ? ", " : "") + use(node.inputs[i]);
     const auto defaults = node.op->handle->make_attrs();
-    const std::string attrs = defaults ? to_string(*node.attrs, *defaults) : to_string(*node.attrs);
-    if (!attrs.empty()) text_ += (node.inputs.empty() ? "" : ", ") + attrs;
+    const AttrTexts attrs = defaults ? texts(*node.attrs, *defaults) : AttrTexts{to_string(*node.attrs), ""};
+    if (!attrs.meaning.empty()) text_ += (node.inputs.empty() ? "" : ", ") + attrs.meaning;
     text_ += ")";
+    if (!attrs.choices.empty()) text_ += " by (" + attrs.choices + ")";
     for (const auto& body : node.bodies) {
       text_ += " " + FunctionPrinter(*body, ops_, static_cast<int>(indent_.size()) + 2, entries_).print();
     }

@@ -15,6 +15,7 @@
 //       …
 //     } on gpu  // Add_1, Relu_1                          // where it runs, if that is decided
 //     %6 = nn.conv(%5, @k, …) {form=direct, block=32}     // how it is computed, if that is (host/graph/decision.h)
+//     %7 = nn.dense(%6, @p, units=10) by (weight_block=8) // what was made of it for that (AttrVisitor::choices())
 //     return %5 as "y"
 //   }
 //
@@ -71,6 +72,7 @@ struct AttrText {
   std::string text;
   size_t place = 0;       ///< of the value in the text
   size_t name_place = 0;  ///< of its name
+  bool is_choice = false;  ///< it stands in `by (…)`, where only choices do; these may stand among the others, too
 };
 
 /// Assigns fields from their printed values ("[1, 2]", "true", …), dimensions under `sizes` of symbols.

@@ -14,8 +14,8 @@ using ops::require;
 std::vector<TensorType> infer_attention(const Node& node, Function&) {
   const auto& a = node.attrs_as<AttentionAttrs>();
   require(a.depth > 0 && a.width > 0, "a query has {} features and a value {}", a.depth, a.width);
-  require(a.lanes > 0 && (a.lanes & (a.lanes - 1)) == 0 && a.registers >= 8,
-          "vectors of {} lanes in {} registers", a.lanes, a.registers);
+  require(a.form.lanes > 0 && (a.form.lanes & (a.form.lanes - 1)) == 0 && a.form.registers >= 8,
+          "vectors of {} lanes in {} registers", a.form.lanes, a.form.registers);
   for (const Shape* operand : {&a.query, &a.key, &a.value, &a.result}) {
     require(operand->size() == a.batch.size() + 2, "an operand has {} strides for {} batch axes",
             operand->size(), a.batch.size());
@@ -61,8 +61,8 @@ std::vector<Tensor> compute_attention(const Node& node, const std::vector<Tensor
   loops.result = operand_of(a.result, false);
   if (!a.bias.empty()) loops.biases.push_back(operand_of(a.bias, true, a.bias_chooses));
   if (!a.bias2.empty()) loops.biases.push_back(operand_of(a.bias2, true, a.bias2_chooses));
-  loops.lanes = a.lanes;
-  loops.registers = a.registers;
+  loops.lanes = a.form.lanes;
+  loops.registers = a.form.registers;
   return extern_kernel(
       in, {to_exprs(a.shape)}, {DType::kF32}, [loops](LoopBuilder& b) { loops.build(b); }, "attention");
 }

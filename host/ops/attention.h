@@ -11,6 +11,12 @@
 
 namespace gantry {
 
+/// How loops are cut for a target's vectors.
+struct AttentionForm {
+  int64_t lanes = 16;      ///< f32 elements of a vector
+  int64_t registers = 32;  ///< vector registers
+};
+
 /// Inputs: query, key, value; up to two biases (f32), applied to the scaled scores one after the other:
 /// added, or put in their place where they are less than infinity (masks that choose between scores and a
 /// constant).
@@ -23,9 +29,8 @@ struct AttentionAttrs : AttrsOf<AttentionAttrs> {
   Shape query, key, value, result;  ///< offset, a stride a batch axis, the stride of rows
   Shape bias, bias2;  ///< offset, a stride a batch axis, of queries, of keys (0: broadcast); empty: none
   bool bias_chooses = false, bias2_chooses = false;
-  Shape shape;             ///< of the result
-  int64_t lanes = 16;      ///< f32 elements of the target's vectors
-  int64_t registers = 32;  ///< vector registers of the target
+  Shape shape;  ///< of the result
+  AttentionForm form;
   void fields(AttrVisitor& visit) override {
     visit("batch", batch);
     visit("queries", queries);
@@ -42,8 +47,10 @@ struct AttentionAttrs : AttrsOf<AttentionAttrs> {
     visit("bias_chooses", bias_chooses);
     visit("bias2_chooses", bias2_chooses);
     visit("shape", shape);
-    visit("lanes", lanes);
-    visit("registers", registers);
+    visit.choices([&] {
+      visit("lanes", form.lanes);
+      visit("registers", form.registers);
+    });
   }
 };
 

@@ -221,8 +221,8 @@ class AttentionRecognizer {
       if (features < 1 || features > kMaxFeatures) return nullptr;
     if (attrs->queries.is_constant() && attrs->queries.value() < kLeastQueries) return nullptr;
     if (attrs->keys.is_constant() && attrs->keys.value() < 1) return nullptr;
-    attrs->lanes = policy_.lanes;
-    attrs->registers = policy_.registers;
+    attrs->form.lanes = policy_.lanes;
+    attrs->form.registers = policy_.registers;
     const auto query = q.place(attrs->batch), key = k.place(attrs->batch), value = v.place(attrs->batch);
     if (!query || !key || !value) return nullptr;
     attrs->query = *query;

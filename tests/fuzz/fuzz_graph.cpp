@@ -135,8 +135,9 @@ std::vector<Original> originals_of(int argc, char** argv) {
 /// Names of all ops and of their attributes.
 const std::vector<std::string>& known_words() {
   static const std::vector<std::string> words = [] {
-    std::vector<std::string> all = {"fused", "none", "const", "Tensor", "f32", "f64", "f16", "bf16", "i8", "i64", "u8", "bool",
-                                    "where", "return", "fn", "on", "gpu", "from", "as", "true", "max", "mod", "floordiv"};
+    std::vector<std::string> all = {"fused", "none", "const", "Tensor", "f32",   "f64",    "f16", "bf16",
+                                    "i8",    "i64",  "u8",    "bool",   "where", "return", "fn",  "on",
+                                    "by",    "gpu",  "from",  "as",     "true",  "max",    "mod", "floordiv"};
     for (const auto& op : op_set().all()) {
       all.push_back(op->name);
       for (const std::string& name : attr_names(*op->handle->make_attrs())) all.push_back(name);

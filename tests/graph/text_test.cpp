@@ -60,6 +60,24 @@ struct ConvertAttrs : AttrsOf<ConvertAttrs> {
   }
 };
 
+struct ScaleForm {
+  int64_t block = 0;
+  Mode order = Mode::kSum;
+};
+struct ScaleAttrs : AttrsOf<ScaleAttrs> {
+  int64_t axis = -1;
+  bool exact = false;
+  ScaleForm form;
+  void fields(AttrVisitor& visit) override {
+    visit("axis", axis);
+    visit.choices([&] {
+      visit("block", form.block);
+      visit.enumeration("order", form.order, {"sum", "mean"});
+    });
+    visit("exact", exact);
+  }
+};
+
 std::vector<TensorType> as_first(const Node& node, Function&) {
   if (node.inputs.empty() || node.inputs[0] == nullptr) user_error("the first input is missing");
   return {node.inputs[0]->type};
@@ -76,12 +94,14 @@ const SmallOpTable& ops() {
   static constexpr Op<EveryAttrs> every{"every"};
   static constexpr Op<WindowAttrs> window{"window"};
   static constexpr Op<ConvertAttrs> convert{"convert"};
+  static constexpr Op<ScaleAttrs> scale{"scale"};
   static const SmallOpTable table({{relu, as_first},
                                    {clip, as_first},
                                    {add, assume_equal},
                                    {every, as_first},
                                    {window, as_first},
                                    {convert, as_first},
+                                   {scale, as_first},
                                    {halves,
                                     [](const Node& node, Function&) {
                                       TensorType half = node.inputs.at(0)->type;
@@ -169,6 +189,31 @@ TEST(Text, ListsWhoseLengthFollowsFromOthersHaveDefaultsToo) {
 TEST(Text, AttributesWithoutAnObviousDefaultAreAlwaysPrinted) {
   EXPECT_EQ(reprinted("convert(%x)"), with_node("convert(%x, mode=sum, to=f32)"));
   EXPECT_EQ(reprinted("convert(%x, to=i8, mode=mean)"), with_node("convert(%x, mode=mean, to=i8)"));
+}
+
+TEST(Text, HowANodeIsComputedStandsBehindWhatItMeans) {
+  for (const char* node :
+       {"scale(%x, axis=1, exact=true) by (block=8, order=mean)", "scale(%x) by (order=mean)",
+        "scale(%x, exact=true)", "scale(%x) by (block=8) on gpu {form=blocked, block=8}  // Mul_0"})
+    EXPECT_EQ(reprinted(node), with_node(node));
+  EXPECT_EQ(reprinted("scale(%x) by (block=0)"), with_node("scale(%x)"));
+  EXPECT_EQ(reprinted("scale(%x) by ()"), with_node("scale(%x)"));
+}
+
+TEST(Text, HowANodeIsComputedMayStandAmongItsAttributes) {
+  EXPECT_EQ(reprinted("scale(%x, block=8, axis=1, order=mean)"),
+            with_node("scale(%x, axis=1) by (block=8, order=mean)"));
+  EXPECT_EQ(reprinted("scale(%x, block=8) by (order=mean)"), with_node("scale(%x) by (block=8, order=mean)"));
+}
+
+TEST(Text, ChoicesCountAmongAllFields) {
+  const Graph graph = parse_graph(with_node("scale(%x, axis=1) by (block=8)"), ops());
+  const auto& attrs = graph.main.nodes()[0]->attrs_as<ScaleAttrs>();
+  EXPECT_EQ(to_string(attrs), "axis=1, block=8, order=sum, exact=false");
+  ScaleAttrs other = attrs;
+  EXPECT_TRUE(equal(attrs, other));
+  other.form.block = 16;
+  EXPECT_FALSE(equal(attrs, other));
 }
 
 TEST(Text, RoundTripsSeveralResultsConstraintsAndBodies) {
@@ -265,6 +310,14 @@ TEST(Text, ErrorsNameTheLineAndTheReason) {
   EXPECT_THAT(error_of(head + "  %0 = every(%x, nosuch=1)\n return %0 }"), HasSubstr("'nosuch'"));
   EXPECT_THAT(error_of(head + "  %0 = every(%x, count=a)\n return %0 }"), HasSubstr("'count'"));
   EXPECT_THAT(error_of(head + "  %0 = every(%x, mode=max)\n return %0 }"), HasSubstr("sum, mean"));
+  EXPECT_THAT(error_of(head + "  %0 = scale(%x) by (axis=1)\n return %0 }"),
+              HasSubstr("line 2, column 22 of the graph text: attribute 'axis' says what the op means"));
+  EXPECT_THAT(error_of(head + "  %0 = scale(%x) by (nosuch=1)\n return %0 }"),
+              HasSubstr("no attribute 'nosuch'"));
+  EXPECT_THAT(error_of(head + "  %0 = scale(%x, block=8) by (block=8)\n return %0 }"),
+              HasSubstr("'block' is given twice"));
+  EXPECT_THAT(error_of(head + "  %0 = scale(%x) by (%x)\n return %0 }"), HasSubstr("expected an attribute"));
+  EXPECT_THAT(error_of(head + "  %0 = scale(%x) by block=8\n return %0 }"), HasSubstr("expected '('"));
   EXPECT_THAT(error_of(head + "  %0 = relu(none)\n return %0 }"), HasSubstr("line 2"));
   EXPECT_THAT(error_of(head + "  %0, %1 = relu(%x)\n return %0 }"), HasSubstr("1 results, not 2"));
   EXPECT_THAT(error_of(head + "  return const(f32, [3], [1, 2]) }"), HasSubstr("2 elements"));
@@ -278,7 +331,8 @@ TEST(Text, EveryPrefixOfATextIsAnErrorAndNoCrash) {
   const std::string text =
       "fn @main(%x: Tensor[(N), f32]) -> Tensor[(N), f32] {\n  where N == 2 from \"A\"\n"
       "  %0 = every(%x, label=\"q\\\"\", shape=(N, 2))  // \"o\"\n"
-      "  %1 = add(%0, @c: const(f32, [1], [1]))\n  return %1 as \"y\"\n}";
+      "  %1 = scale(%0, axis=1) by (block=8, order=mean)\n"
+      "  %2 = add(%1, @c: const(f32, [1], [1]))\n  return %2 as \"y\"\n}";
   for (size_t n = 0; n < text.size(); ++n) EXPECT_THAT(error_of(text.substr(0, n)), HasSubstr("line "));
   EXPECT_EQ(error_of(text), "no error");
 }

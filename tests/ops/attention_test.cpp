@@ -49,8 +49,8 @@ struct Case {
     if (!head_bias.empty()) a->bias = {0, 0, rows * rows, 1, rows};
     if (!key_bias.empty()) (head_bias.empty() ? a->bias : a->bias2) = {0, rows, 0, 0, 1};
     (head_bias.empty() ? a->bias_chooses : a->bias2_chooses) = key_bias_chooses;
-    a->lanes = lanes;
-    a->registers = registers;
+    a->form.lanes = lanes;
+    a->form.registers = registers;
     return a;
   }
 

@@ -183,7 +183,7 @@ Explanation explain(const Node& node, const Target& target) {
   } else if (const auto* matmul = node.match(op::matmul); matmul && matmul->gemm) {
     words.emplace_back("tiled product");
   } else if (const auto* attention = node.match(nn::attention)) {
-    words.push_back(fmt::format("scores stay in the cache, vectors of {}", attention->lanes));
+    words.push_back(fmt::format("scores stay in the cache, vectors of {}", attention->form.lanes));
   } else if (node.is(op::transpose)) {
     explain_transposition(node, target, explanation);
   }
