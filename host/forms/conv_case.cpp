@@ -15,7 +15,7 @@ constexpr ConvAlgorithm kWinograd[] = {ConvAlgorithm::kWinograd2, ConvAlgorithm:
 
 void merge_groups(ConvAttrs& attrs, int64_t merged) {
   attrs.groups /= merged;
-  attrs.merged_groups = merged;
+  attrs.form.merged_groups = merged;
 }
 
 bool is_constant(const FormQuestion& question) {
@@ -48,7 +48,7 @@ ConvCase case_of(const FormQuestion& question, const ConvAttrs& attrs, const Ten
 ConvCase whole_case(const FormQuestion& question, int64_t merged) {
   ConvCase conv = case_of(question, question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type,
                           question.node.result()->type, merged);
-  conv.attrs.plain_data = question.plain_data && conv.attrs.groups == 1;
+  conv.attrs.form.plain_data = question.plain_data && conv.attrs.groups == 1;
   return conv;
 }
 
@@ -114,7 +114,7 @@ bool is_depthwise(const ConvAttrs& attrs, const TensorType& data) {
 
 bool is_packable_conv(const FormQuestion& question, const FormContext& context) {
   const ConvAttrs* attrs = question.node.match(nn::conv);
-  if (attrs == nullptr || attrs->weight_block != 0 || attrs->channels_last) return false;
+  if (attrs == nullptr || !attrs->as_in_model()) return false;
   return is_constant(question) || (!context.target.for_gpu() && constant_shape(question.weight->type.shape).has_value());
 }
 
@@ -150,7 +150,7 @@ std::vector<Bid> bids_of_cases(const FormQuestion& question, const FormContext& 
   std::vector<Bid> bids;
   for (const ConvCase& conv : conv_cases(question, context)) {
     for (Bid& bid : of(conv, context)) {
-      bid.decision.set("merged_groups", conv.attrs.merged_groups, 1);
+      bid.decision.set("merged_groups", conv.attrs.form.merged_groups, 1);
       bid.decision.set("phases", conv.phases ? 1 : 0);
       if (conv.phases) bid.claim += kPhasesClaim;
       if (!conv.no.empty()) bid.no = conv.no;
@@ -179,11 +179,12 @@ Misfit unfit_case(const FormCase& given) {
 
 std::shared_ptr<ConvAttrs> formed_attrs(const FormCase& given, ConvAlgorithm algorithm) {
   auto attrs = std::make_shared<ConvAttrs>(decided_case(given).attrs);
-  attrs->algorithm = algorithm;
-  attrs->plain_data = given.decision.knob("plain_data") != 0;
-  attrs->weight_block = given.decision.knob("block");
-  attrs->tile_parts = given.decision.knob("parts");
-  if (attrs->tile_parts > 0) attrs->tile_unit = *tile_unit(given.context.target);
+  ConvForm& form = attrs->form;
+  form.algorithm = algorithm;
+  form.plain_data = given.decision.knob("plain_data") != 0;
+  form.weight_block = given.decision.knob("block");
+  form.tile_parts = given.decision.knob("parts");
+  if (form.on_tiles()) form.tile_unit = *tile_unit(given.context.target);
   return attrs;
 }
 

@@ -61,7 +61,7 @@ FormedNode apply(const FormCase& given, WeightPacker& packer) {
 Bid direct_bid(const ConvCase& conv, const FormContext& context) {
   const MachineModel& machine = context.target.machine;
   ConvAttrs attrs = conv.attrs;
-  attrs.algorithm = ConvAlgorithm::kDirect;
+  attrs.form.algorithm = ConvAlgorithm::kDirect;
   const bool half = cpu::prefers_half(attrs, conv.data, conv.result, machine);
   const ProductType& type = product_type(half ? "f16" : "f32");
   const int64_t block =
@@ -87,8 +87,9 @@ extern const Form conv_direct_form{
           return bids_of_cases(question, context, [](const ConvCase& conv, const FormContext& on) {
             std::vector<Bid> bids{direct_bid(conv, on)};
             ConvAttrs attrs = conv.attrs;
-            attrs.algorithm = ConvAlgorithm::kDirect;
-            if (!attrs.plain_data || !cpu::prefers_plain_data(attrs, conv.data, on.target.machine)) return bids;
+            attrs.form.algorithm = ConvAlgorithm::kDirect;
+            if (!attrs.form.plain_data || !cpu::prefers_plain_data(attrs, conv.data, on.target.machine))
+              return bids;
             bids.insert(bids.begin(), bids.front());
             bids.front().decision.set("plain_data", 1);
             return bids;

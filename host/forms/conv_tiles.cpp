@@ -20,14 +20,14 @@ std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
   if (asked == 0 || !conv.constant_weight || !cpu::fits_tile_unit(conv.attrs, conv.data, conv.result)) return {};
   const int64_t parts = parts_in_network(asked, kind_of(conv.attrs, conv.data, conv.result), context);
   ConvAttrs attrs = conv.attrs;
-  attrs.tile_unit = *tile_unit(context.target);
+  attrs.form.tile_unit = *tile_unit(context.target);
   std::vector<Bid> bids;
   for (int64_t some = asked; some <= (asked == 2 ? 3 : asked); ++some) {
-    attrs.tile_parts = some;
+    attrs.form.tile_parts = some;
     Bid bid{.decision = {"tiles", {{"parts", some}}},
             .cycles = cpu::predicted_tile_cycles(attrs, conv.data, conv.result, context.target.machine),
-            .error = error_of(tile_unit_product(attrs.tile_unit, some), depth_of(conv)),
-            .promise = cpu::other_slack(attrs.tile_unit),
+            .error = error_of(tile_unit_product(attrs.form.tile_unit, some), depth_of(conv)),
+            .promise = cpu::other_slack(attrs.form.tile_unit),
             .on_tiles = true,
             .claim = cpu::asks_for_parts(context.target) ? 1 : 0};
     // A third part for the network's sake is no reason to leave the unit.
@@ -52,7 +52,7 @@ Misfit misfit(const FormCase& given) {
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = formed_attrs(given, ConvAlgorithm::kTiles);
-  attrs->tile_fold_width = folds_width(*attrs, decided_case(given).data.shape[1].value());
+  attrs->form.tile_fold_width = folds_width(*attrs, decided_case(given).data.shape[1].value());
   return formed_conv(given, attrs, packer.tiles(merged_weight(given, packer), *attrs));
 }
 

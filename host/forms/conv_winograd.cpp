@@ -117,14 +117,15 @@ bool fits_tile_unit(const ConvCase& conv, ConvAlgorithm algorithm, const FormCon
 
 Bid tile_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& context) {
   ConvAttrs attrs = conv.attrs;
-  attrs.tile_unit = *tile_unit(context.target);
+  attrs.form.tile_unit = *tile_unit(context.target);
   const int64_t depth = product_depth(conv);
   return {.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {{"parts", kTileParts}}},
-          .cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, context.target.machine, algorithm,
-                                                   kTileParts),
-          .error = algorithm_error(algorithm) + error_of(tile_unit_product(attrs.tile_unit, kTileParts), depth),
+          .cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, context.target.machine,
+                                                   algorithm, kTileParts),
+          .error = algorithm_error(algorithm) +
+                   error_of(tile_unit_product(attrs.form.tile_unit, kTileParts), depth),
           .no = context.small_weights ? "its weights are larger than the model's" : "",
-          .promise = cpu::other_slack(attrs.tile_unit),
+          .promise = cpu::other_slack(attrs.form.tile_unit),
           .on_tiles = true};
 }
 
@@ -230,7 +231,7 @@ Bid winograd_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContex
   if (!unfit_window(conv).empty() || conv.data.dtype != DType::kF32) return bid;
   const MachineModel& machine = context.target.machine;
   ConvAttrs attrs = conv.attrs;
-  attrs.algorithm = algorithm;
+  attrs.form.algorithm = algorithm;
   bid.cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, machine, algorithm);
   bid.decision.set("block", cpu::winograd_block(attrs, conv.data, conv.result, machine));
   const bool half = cpu::prefers_half(attrs, conv.data, conv.result, machine);

@@ -27,7 +27,7 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<ConvAttrs>(given.question.node.attrs_as<ConvAttrs>());
   attrs->channels_last = true;
-  attrs->depthwise_packed = true;
+  attrs->form.depthwise_packed = true;
   return {.attrs = attrs, .weights = {packer.depthwise(given.question.weight)}};
 }
 

@@ -31,9 +31,9 @@ std::optional<double> third_part_of_conv(const Node& node, const FormContext& co
   const std::vector<Bid> bids = all_bids(question, context);
   const Bid* best = best_of(bids);
   if (best == nullptr || !best->on_tiles || best->decision.knob("parts") != 2) return std::nullopt;
-  attrs.tile_unit = *tile_unit(context.target);
+  attrs.form.tile_unit = *tile_unit(context.target);
   const auto cycles = [&](int64_t parts) {
-    attrs.tile_parts = parts;
+    attrs.form.tile_parts = parts;
     return *cpu::predicted_tile_cycles(attrs, node.inputs[0]->type, node.result()->type, context.target.machine);
   };
   return cycles(3) - cycles(2);

@@ -19,16 +19,19 @@ void ConvAttrs::fields(AttrVisitor& visit) {
   visit.filled("dilations", dilations, kernel.size(), 1);
   visit.filled("padding", padding, 2 * kernel.size(), 0);
   visit("groups", groups);
-  visit("merged_groups", merged_groups);
-  visit("weight_block", weight_block);
-  visit("depthwise_packed", depthwise_packed);
-  visit("channels_last", channels_last);
-  visit.enumeration("algorithm", algorithm,
-                    {"direct", "gemm", "winograd2", "winograd4", "tiles", "winograd6"});
-  visit("tile_parts", tile_parts);
-  visit_tile_unit(visit, tile_unit);
-  visit("tile_fold_width", tile_fold_width);
-  visit("plain_data", plain_data);
+  // In this order: keys of records have it.
+  visit.choices([&] {
+    visit("merged_groups", form.merged_groups);
+    visit("weight_block", form.weight_block);
+    visit("depthwise_packed", form.depthwise_packed);
+    visit_order(visit);
+    visit.enumeration("algorithm", form.algorithm,
+                      {"direct", "gemm", "winograd2", "winograd4", "tiles", "winograd6"});
+    visit("tile_parts", form.tile_parts);
+    visit_tile_unit(visit, form.tile_unit);
+    visit("tile_fold_width", form.tile_fold_width);
+    visit("plain_data", form.plain_data);
+  });
 }
 
 namespace {
@@ -46,57 +49,66 @@ void check_attrs(const ConvAttrs& a) {
   }
   require(a.groups > 0 && a.channels > 0 && a.channels % a.groups == 0,
           "{} output channels do not make {} groups", a.channels, a.groups);
-  require(a.merged_groups > 0, "merged_groups is {}, not 1 or more", a.merged_groups);
-  const bool direct = a.algorithm == ConvAlgorithm::kDirect;
-  require((a.weight_block == 0 && !a.depthwise_packed && direct) || a.channels_last,
-          "packed weights need channels_last");
-  require(direct || !a.depthwise_packed, "an algorithm has one weight layout only");
-  const bool reads_plain = a.groups == 1 && a.channels_last && direct && a.weight_block > 0;
-  require(!a.plain_data || reads_plain, "this algorithm does not read plain data for channels-last results");
-  require(a.algorithm != ConvAlgorithm::kGemm || a.weight_block == 0, "weights of gemm are not blocked");
-  const bool on_tiles =
-      a.algorithm == ConvAlgorithm::kTiles || (winograd_tile(a.algorithm) > 0 && a.weight_block == 0);
-  require((a.tile_parts > 0 || a.algorithm != ConvAlgorithm::kTiles) && (a.tile_parts == 0 || on_tiles),
+}
+
+/// Of attributes that check_attrs() takes.
+void check_form(const ConvAttrs& a) {
+  const ConvForm& form = a.form;
+  require(form.merged_groups > 0, "merged_groups is {}, not 1 or more", form.merged_groups);
+  const bool direct = form.algorithm == ConvAlgorithm::kDirect,
+             tiles = form.algorithm == ConvAlgorithm::kTiles;
+  const bool winograd = winograd_tile(form.algorithm) > 0;
+  require(form.plain_weight() || a.channels_last, "packed weights need channels_last");
+  require(direct || !form.depthwise_packed, "an algorithm has one weight layout only");
+  const bool reads_plain = a.groups == 1 && a.channels_last && direct && form.weight_block > 0;
+  require(!form.plain_data || reads_plain,
+          "this algorithm does not read plain data for channels-last results");
+  require(form.algorithm != ConvAlgorithm::kGemm || form.weight_block == 0,
+          "weights of gemm are not blocked");
+  const bool takes_tiles = tiles || (winograd && form.weight_block == 0);
+  require((form.tile_parts > 0 || !tiles) && (form.tile_parts == 0 || takes_tiles),
           "tile registers have weights of their own");
-  require(winograd_tile(a.algorithm) == 0 || fits_winograd(a),
+  require(!winograd || fits_winograd(a),
           "Winograd's algorithm is for windows that end in 3x3 of stride and dilation 1");
-  const bool whole_blocks = a.weight_block > 0 && a.channels / a.groups % a.weight_block == 0;
-  require(winograd_tile(a.algorithm) == 0 || a.groups == 1 || whole_blocks,
+  const bool whole_blocks = form.weight_block > 0 && a.channels / a.groups % form.weight_block == 0;
+  require(!winograd || a.groups == 1 || whole_blocks,
           "Winograd's algorithm takes groups in whole blocks of channels");
 }
 
 /// Shape that the weight must have for `channels_in` input channels.
 Shape weight_shape(const ConvAttrs& a, const Dim& channels_in) {
+  const ConvForm& form = a.form;
   Dim per_group = floordiv(channels_in, a.groups);
   Shape kernel(a.kernel.begin(), a.kernel.end());
   Shape shape;
-  if (a.algorithm == ConvAlgorithm::kGemm) {
+  if (form.algorithm == ConvAlgorithm::kGemm) {
     Dim depth = per_group;
     for (int64_t extent : a.kernel) depth = depth * extent;
     shape = {depth, a.channels / a.groups};
     if (a.groups > 1) shape.insert(shape.begin(), a.groups);
-  } else if (a.algorithm == ConvAlgorithm::kTiles) {
+  } else if (form.algorithm == ConvAlgorithm::kTiles) {
     require(channels_in.is_constant(), "tile registers need a constant number of channels");
     shape = tile_weight_shape(a, channels_in.value());
-  } else if (const int64_t tile = winograd_tile(a.algorithm); tile > 0) {
+  } else if (const int64_t tile = winograd_tile(form.algorithm); tile > 0) {
     const int64_t positions = (tile + 2) * (tile + 2);
     const Dim inputs = per_group * winograd_slices(a);
     shape = {positions, inputs, a.channels};
-    if (a.tile_parts > 0) return winograd_tile_shape(tile, a.tile_parts, a.tile_unit, a.channels, inputs);
-    if (a.weight_block > 0)
-      shape = {ceildiv(Dim(a.channels), a.weight_block), positions, inputs, a.weight_block};
-  } else if (a.depthwise_packed) {
+    if (form.on_tiles())
+      return winograd_tile_shape(tile, form.tile_parts, form.tile_unit, a.channels, inputs);
+    if (form.weight_block > 0)
+      shape = {ceildiv(Dim(a.channels), form.weight_block), positions, inputs, form.weight_block};
+  } else if (form.depthwise_packed) {
     shape = kernel;
     shape.push_back(channels_in);
-  } else if (a.weight_block == 0) {
+  } else if (form.weight_block == 0) {
     shape = {a.channels, per_group};
     shape.insert(shape.end(), kernel.begin(), kernel.end());
   } else {
     if (a.groups > 1) shape.push_back(a.groups);
-    shape.push_back(ceildiv(Dim(a.channels / a.groups), a.weight_block));
+    shape.push_back(ceildiv(Dim(a.channels / a.groups), form.weight_block));
     shape.insert(shape.end(), kernel.begin(), kernel.end());
     shape.push_back(per_group);
-    shape.push_back(a.weight_block);
+    shape.push_back(form.weight_block);
   }
   return shape;
 }
@@ -109,19 +121,22 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   const auto& a = node.attrs_as<ConvAttrs>();
   const TensorType &data = input_type(node, 0), &weight = input_type(node, 1);
   check_attrs(a);
-  const bool tiles = a.tile_parts > 0;
-  const bool half = data.dtype == DType::kF32 && weight.dtype == DType::kF16 && a.weight_block > 0 && !tiles;
+  check_form(a);
+  const ConvForm& form = a.form;
+  const bool tiles = form.on_tiles();
+  const bool half =
+      data.dtype == DType::kF32 && weight.dtype == DType::kF16 && form.weight_block > 0 && !tiles;
   if (!tiles && !half) ops::require_same_dtype(node, 0, 1);
-  require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == geometry_of(a.tile_unit).element && a.tile_parts >= 1 &&
-                     a.tile_parts <= 3),
+  require(!tiles || (fits_tiles(a, data.dtype) && weight.dtype == geometry_of(form.tile_unit).element &&
+                     form.tile_parts >= 1 && form.tile_parts <= 3),
           "tile registers compute ungrouped f32 convolutions of images and sequences");
   size_t n = a.spatial_rank();
   require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(),
           n + 2, n);
   const Dim& channels_in = data_channels(a, data);
-  const int64_t block = geometry_of(a.tile_unit).block_depth;
+  const int64_t block = geometry_of(form.tile_unit).block_depth;
   const bool whole_blocks = channels_in.is_constant() && channels_in.value() % block == 0;
-  require(!tiles || winograd_tile(a.algorithm) == 0 || whole_blocks,
+  require(!tiles || winograd_tile(form.algorithm) == 0 || whole_blocks,
           "Winograd's algorithm on tile registers takes input channels in multiples of {}", block);
   require(!provably_different(mod(channels_in, a.groups), 0), "{} input channels do not make {} groups",
           channels_in.str(), a.groups);
@@ -205,15 +220,15 @@ Tensor conv_packed(const Node& node, const ConvAttrs& a, const Tensor& x, const 
   auto ic = reduce_axis(0, w.shape()[n + 1], "ic");
   auto body = [&](const std::vector<Expr>& i) {
     const std::vector<Expr> at = window_at(a, i, 1, k);
-    Expr element = a.plain_data ? x(join({i[0], ic->var}, at)) : x(join({i[0]}, at, {ic->var}));
+    Expr element = a.form.plain_data ? x(join({i[0], ic->var}, at)) : x(join({i[0]}, at, {ic->var}));
     return sum(ops::widen(element) * ops::widen(w(join({i[n + 1]}, vars(k), {ic->var, i[n + 2]}))),
                with(k, ic));
   };
-  auto shape = join({x.shape()[0]}, spatial_of(node, a), {w.shape()[0], Expr(a.weight_block)});
+  auto shape = join({x.shape()[0]}, spatial_of(node, a), {w.shape()[0], Expr(a.form.weight_block)});
   Tensor blocks = compute(shape, body, "conv", Role::kPackedConv);
   auto unpack = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at(i.begin(), i.end() - 1);
-    return blocks(join(at, {floordiv(i.back(), a.weight_block), mod(i.back(), a.weight_block)}));
+    return blocks(join(at, {floordiv(i.back(), a.form.weight_block), mod(i.back(), a.form.weight_block)}));
   };
   return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack");
 }
@@ -228,14 +243,14 @@ Tensor conv_grouped(const Node& node, const ConvAttrs& a, const Tensor& x, const
     return sum(ops::widen(element) * ops::widen(w(join({g, block}, vars(k), {ic->var, lane}))), with(k, ic));
   };
   auto shape =
-      join({x.shape()[0]}, spatial_of(node, a), {Expr(a.groups), w.shape()[1], Expr(a.weight_block)});
+      join({x.shape()[0]}, spatial_of(node, a), {Expr(a.groups), w.shape()[1], Expr(a.form.weight_block)});
   Tensor blocks = compute(shape, body, "conv", Role::kGroupedConv);
   int64_t per_group = a.channels / a.groups;
   auto unpack = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at(i.begin(), i.end() - 1);
     Expr o = mod(i.back(), per_group);
-    return blocks(
-        join(at, {floordiv(i.back(), per_group), floordiv(o, a.weight_block), mod(o, a.weight_block)}));
+    return blocks(join(
+        at, {floordiv(i.back(), per_group), floordiv(o, a.form.weight_block), mod(o, a.form.weight_block)}));
   };
   return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack");
 }
@@ -251,17 +266,18 @@ Tensor conv_depthwise(const Node& node, const ConvAttrs& a, const Tensor& x, con
 
 std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<ConvAttrs>();
+  const ConvForm& form = a.form;
   DType dtype = in[0].dtype();
-  if (a.algorithm == ConvAlgorithm::kGemm) return {ops::narrow(conv_gemm(node, a, in[0], in[1]), dtype)};
-  if (a.algorithm == ConvAlgorithm::kTiles) return {conv_tiles(node, a, in[0], in[1])};
-  if (winograd_tile(a.algorithm) > 0) return {ops::narrow(conv_winograd(node, a, in[0], in[1]), dtype)};
+  if (form.algorithm == ConvAlgorithm::kGemm) return {ops::narrow(conv_gemm(node, a, in[0], in[1]), dtype)};
+  if (form.algorithm == ConvAlgorithm::kTiles) return {conv_tiles(node, a, in[0], in[1])};
+  if (winograd_tile(form.algorithm) > 0) return {ops::narrow(conv_winograd(node, a, in[0], in[1]), dtype)};
   const Tensor operand = ops::half_operand(in[0], in[1].dtype());
   Tensor x = ops::pad_spatial(operand, a.padding, first_spatial_axis(a.data_channels_last()),
                               const_of(operand.dtype(), 0));
-  Tensor y = a.depthwise_packed    ? conv_depthwise(node, a, x, in[1])
-             : a.weight_block == 0 ? conv_plain(node, a, x, in[1])
-             : a.groups == 1       ? conv_packed(node, a, x, in[1])
-                                   : conv_grouped(node, a, x, in[1]);
+  Tensor y = form.depthwise_packed    ? conv_depthwise(node, a, x, in[1])
+             : form.weight_block == 0 ? conv_plain(node, a, x, in[1])
+             : a.groups == 1          ? conv_packed(node, a, x, in[1])
+                                      : conv_grouped(node, a, x, in[1]);
   return {ops::narrow(y, dtype)};
 }
 
@@ -270,16 +286,17 @@ Dim conv_flops(const Node& node) {
   const TensorType& data = node.inputs[0]->type;
   Dim taps = floordiv(data_channels(a, data), a.groups);
   for (int64_t k : a.kernel) taps = taps * k;
-  return floordiv(element_count(node.result()->type.shape) * taps * 2, a.merged_groups);
+  return floordiv(element_count(node.result()->type.shape) * taps * 2, a.form.merged_groups);
 }
 
 std::string conv_algorithm(const Node& node) {
   const auto& a = node.attrs_as<ConvAttrs>();
-  if (const int64_t tile = winograd_tile(a.algorithm); tile > 0)
-    return fmt::format("winograd{}{}", tile, a.tile_parts > 0 ? " on tiles" : "");
-  if (a.algorithm == ConvAlgorithm::kTiles) return fmt::format("tiles, {} parts", a.tile_parts);
-  if (a.algorithm == ConvAlgorithm::kGemm) return "gemm";
-  if (a.depthwise_packed) return "depthwise";
+  const ConvForm& form = a.form;
+  if (const int64_t tile = winograd_tile(form.algorithm); tile > 0)
+    return fmt::format("winograd{}{}", tile, form.on_tiles() ? " on tiles" : "");
+  if (form.algorithm == ConvAlgorithm::kTiles) return fmt::format("tiles, {} parts", form.tile_parts);
+  if (form.algorithm == ConvAlgorithm::kGemm) return "gemm";
+  if (form.depthwise_packed) return "depthwise";
   if (a.groups > 1) return "grouped";
   const bool pointwise = std::ranges::all_of(a.kernel, [](int64_t k) { return k == 1; });
   return pointwise ? "pointwise" : "direct";
@@ -304,12 +321,12 @@ void add_conv_ops(OpSet& set) {
   op.stages_input = [](const Node& node, size_t input) {
     // Tile registers read an operand's row as one piece: a transposition on the way would be slower than by
     // itself.
-    const ConvAlgorithm algorithm = node.attrs_as<ConvAttrs>().algorithm;
+    const ConvAlgorithm algorithm = node.attrs_as<ConvAttrs>().form.algorithm;
     return input == 0 && algorithm != ConvAlgorithm::kDirect && algorithm != ConvAlgorithm::kTiles;
   };
   op.copies_input = [](const Node& node, size_t input) {
     const auto& a = node.attrs_as<ConvAttrs>();
-    return input == 0 && a.algorithm == ConvAlgorithm::kTiles && reads_each_point_once(a);
+    return input == 0 && a.form.algorithm == ConvAlgorithm::kTiles && reads_each_point_once(a);
   };
   set.add(std::move(op));
 }

@@ -2,7 +2,7 @@
 //
 // nn.conv: inputs data, weight. nn.conv_transpose: inputs data, weight (C_in, C_out / groups, spatial…).
 //
-// Weight layouts of nn.conv, by attributes (nb = weight_block):
+// Weight layouts of nn.conv, by its form (nb = weight_block):
 //   weight_block == 0                    (O, I/groups, spatial…), as in ONNX
 //   weight_block > 0, groups == 1        (ceil(O/nb), spatial…, I, nb)
 //   weight_block > 0, groups > 1         (groups, ceil((O/groups)/nb), spatial…, I/groups, nb)
@@ -84,31 +84,45 @@ inline int64_t winograd_tile(ConvAlgorithm algorithm) {
   }
 }
 
-struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
-  int64_t channels = 0;         ///< output channels O
-  std::vector<int64_t> kernel;  ///< spatial extents, one a spatial axis; as are:
-  std::vector<int64_t> strides;
-  std::vector<int64_t> dilations;
-  Shape padding;  ///< begins of all spatial axes, then ends
-  int64_t groups = 1;
-  /// Groups of the model that each of `groups` stands for; the weights between them are 0, so that
-  /// what is not finite in one spreads to the others.
-  int64_t merged_groups = 1;
+/// How a convolution is computed, and how its operands lie for that. As it is made, it is the op's
+/// definition.
+struct ConvForm {
+  ConvAlgorithm algorithm = ConvAlgorithm::kDirect;
   int64_t weight_block = 0;
   bool depthwise_packed = false;
   /// The data are (N, C, spatial…) although the result is channels-last: images of few channels, by direct
   /// packed convolution without groups.
   bool plain_data = false;
-  ConvAlgorithm algorithm = ConvAlgorithm::kDirect;
+  /// Groups of the model that each of the node's stands for; the weights between them are 0, so that
+  /// what is not finite in one spreads to the others.
+  int64_t merged_groups = 1;
   /// kTiles, and of Winograd's algorithms those whose products are on tile registers: bf16 parts of each f32.
   int64_t tile_parts = 0;
   TileUnit tile_unit{};
   bool tile_fold_width = false;  ///< kTiles: the window's columns are part of the depth, for few channels
 
+  /// The weight lies as in the model.
+  bool plain_weight() const {
+    return algorithm == ConvAlgorithm::kDirect && weight_block == 0 && !depthwise_packed;
+  }
+  bool on_tiles() const { return tile_parts > 0; }
+};
+
+struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
+  int64_t channels = 0;         ///< output channels O
+  std::vector<int64_t> kernel;  ///< spatial extents, one a spatial axis; as are:
+  std::vector<int64_t> strides;
+  std::vector<int64_t> dilations;
+  Shape padding;       ///< begins of all spatial axes, then ends
+  int64_t groups = 1;  ///< of the weight; where a form merges the model's, fewer
+  ConvForm form;
+
   void fields(AttrVisitor& visit) override;
   size_t spatial_rank() const { return kernel.size(); }
   /// The data lie as (N, spatial…, C).
-  bool data_channels_last() const { return channels_last && !plain_data; }
+  bool data_channels_last() const { return channels_last && !form.plain_data; }
+  /// Images and weight lie as in the model: no form for some target was made of it yet.
+  bool as_in_model() const { return !channels_last && form.plain_weight(); }
 };
 
 /// True if a Winograd algorithm can compute it: kernel 3, stride and dilation 1 along two spatial axes, the

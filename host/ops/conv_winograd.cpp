@@ -86,7 +86,7 @@ Tensor transformed_input(const ConvAttrs& a, const Tensor& x, const std::vector<
 /// Of data (t*t, tiles, slices*C) and weights (blocks, t*t, slices*C / groups, nb): (t*t, tiles, blocks, nb).
 Tensor blocked_product(const ConvAttrs& a, const Tensor& data, const Tensor& weight) {
   const Expr inputs = weight.shape()[2];
-  const int64_t group_blocks = ceil_div(a.channels / a.groups, a.weight_block);
+  const int64_t group_blocks = ceil_div(a.channels / a.groups, a.form.weight_block);
   auto c = reduce_axis(0, inputs, "c");
   auto body = [&](const std::vector<Expr>& i) {
     const Expr channel = a.groups > 1 ? floordiv(i[2], group_blocks) * inputs + c->var : Expr(c->var);
@@ -100,18 +100,18 @@ Tensor blocked_product(const ConvAttrs& a, const Tensor& data, const Tensor& wei
 std::function<Expr(const Expr&, const Expr&, const Expr&)> products(const ConvAttrs& a, const Tensor& x,
                                                                     const std::vector<Expr>& tiles,
                                                                     const Tensor& weight) {
-  const int64_t m = winograd_tile(a.algorithm), nb = a.weight_block;
+  const int64_t m = winograd_tile(a.form.algorithm), nb = a.form.weight_block;
   Expr count = count_of(tiles);
-  if (a.tile_parts > 0) {
-    const TileGeometry& tile = geometry_of(a.tile_unit);
+  if (a.form.tile_parts > 0) {
+    const TileGeometry& tile = geometry_of(a.form.tile_unit);
     Expr rows = simplify(ops::with_row_slack(count));
     Tensor data = transformed_input(a, x, tiles, rows, m, DType::kF32);
     auto element = [&](const Expr& position, const Expr& row, const Expr& k) {
       return data({position, row, k});
     };
     const int64_t depth = simplify(data.shape().back()).as<IntImmNode>()->value;
-    Tensor operand = ops::tile_rows(tile, a.tile_parts, depth, data.shape()[0], rows, element);
-    Tensor product = ops::tile_products_by_phase(tile, a.tile_parts, operand, weight, rows);
+    Tensor operand = ops::tile_rows(tile, a.form.tile_parts, depth, data.shape()[0], rows, element);
+    Tensor product = ops::tile_products_by_phase(tile, a.form.tile_parts, operand, weight, rows);
     return [=](const Expr& position, const Expr& row, const Expr& channel) {
       return product({position, row, channel});
     };
@@ -129,7 +129,7 @@ std::function<Expr(const Expr&, const Expr&, const Expr&)> products(const ConvAt
 }  // namespace
 
 Tensor conv_winograd(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& weight) {
-  const int64_t m = winograd_tile(a.algorithm), t = m + 2;
+  const int64_t m = winograd_tile(a.form.algorithm), t = m + 2;
   const Matrix& matrix = ops::winograd_transforms(m).output;
   const std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   const size_t rank = a.spatial_rank();

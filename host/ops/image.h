@@ -13,6 +13,12 @@ namespace gantry {
 /// channels_last.
 struct ImageAttrs : Attrs {
   bool channels_last = false;
+
+ protected:
+  /// A choice: models have (N, C, spatial…).
+  void visit_order(AttrVisitor& visit) {
+    visit.choices([&] { visit("channels_last", channels_last); });
+  }
 };
 template <typename Derived>
 struct ImageAttrsOf : ImageAttrs {

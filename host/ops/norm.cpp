@@ -11,7 +11,7 @@ void GroupNormAttrs::fields(AttrVisitor& visit) {
   visit("groups", groups);
   visit("epsilon", epsilon);
   visit("normalized", normalized);
-  visit("channels_last", channels_last);
+  visit_order(visit);
 }
 
 void LrnAttrs::fields(AttrVisitor& visit) {
@@ -19,7 +19,7 @@ void LrnAttrs::fields(AttrVisitor& visit) {
   visit("alpha", alpha);
   visit("beta", beta);
   visit("bias", bias);
-  visit("channels_last", channels_last);
+  visit_order(visit);
 }
 
 namespace {

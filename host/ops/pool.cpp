@@ -14,7 +14,7 @@ void PoolAttrs::fields(AttrVisitor& visit) {
   visit("ceil_mode", ceil_mode);
   visit("count_include_pad", count_include_pad);
   visit("p", p);
-  visit("channels_last", channels_last);
+  visit_order(visit);
 }
 
 namespace {

@@ -43,7 +43,7 @@ RowGrid row_grid(const ConvAttrs& a, const std::vector<Expr>& result) {
   RowGrid grid;
   for (int i = 0; i < 2; ++i) {
     auto at = static_cast<size_t>(i);
-    grid.kernel[i] = i == 1 && a.tile_fold_width ? 1 : a.kernel[at];
+    grid.kernel[i] = i == 1 && a.form.tile_fold_width ? 1 : a.kernel[at];
     grid.stride[i] = a.strides[at];
     grid.dilation[i] = a.dilations[at];
     grid.phases[i] = grid.kernel[i] == 1 ? 1 : grid.stride[i];
@@ -115,19 +115,20 @@ bool fits_tiles(const ConvAttrs& a, DType dtype) {
 
 bool folds_width(const ConvAttrs& a, int64_t channels_in) {
   return a.kernel.back() > 1 && a.dilations.back() == 1 &&
-         channels_in <= geometry_of(a.tile_unit).block_depth / 2;
+         channels_in <= geometry_of(a.form.tile_unit).block_depth / 2;
 }
 
 Shape tile_weight_shape(const ConvAttrs& attrs, int64_t channels_in) {
   const ConvAttrs a = as_image(attrs);
-  const Dim depth = Dim(channels_in) * (a.tile_fold_width ? a.kernel[1] : 1);
-  return packed_shape({.unit = a.tile_unit,
-                       .parts = a.tile_parts,
+  const ConvForm& form = a.form;
+  const Dim depth = Dim(channels_in) * (form.tile_fold_width ? a.kernel[1] : 1);
+  return packed_shape({.unit = form.tile_unit,
+                       .parts = form.tile_parts,
                        .columns = a.channels,
                        .depth = depth,
                        .height = a.kernel[0],
-                       .width = a.tile_fold_width ? 1 : a.kernel[1]},
-                      tile_columns(a.tile_unit, a.channels));
+                       .width = form.tile_fold_width ? 1 : a.kernel[1]},
+                      tile_columns(form.tile_unit, a.channels));
 }
 
 Shape tile_weight_shape(const DenseAttrs& a, int64_t depth) {
@@ -144,11 +145,11 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, con
   Expr lines_left = Expr(0) - Expr(grid.reach[0]);  // the last image's
   const Expr& batch = result[0];
   Expr count = simplify((batch * grid.lines + lines_left) * grid.columns - Expr(grid.reach[1]));
-  const TileGeometry& tile = geometry_of(a.tile_unit);
+  const TileGeometry& tile = geometry_of(a.form.tile_unit);
   Expr rows = ops::with_row_slack(count);
   const std::vector<Expr> shape = images_shape(x.shape());
   const Expr& channels = shape[3];
-  Expr depth = a.tile_fold_width ? channels * a.kernel[1] : channels;
+  Expr depth = a.form.tile_fold_width ? channels * a.kernel[1] : channels;
   auto depth_constant =
       depth.as<IntImmNode>() ? depth.as<IntImmNode>()->value : simplify(depth).as<IntImmNode>()->value;
   auto data_at = [&](const Expr& n, const Expr& y, const Expr& z, const Expr& k) {
@@ -163,7 +164,7 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, con
     Expr inside = lt(row, batch * image);
     if (grid.overhangs[0]) inside = inside && ge(y, 0) && lt(y, shape[1]);
     Expr value;
-    if (a.tile_fold_width) {
+    if (a.form.tile_fold_width) {
       // One line of the image is contiguous: so many elements from its start.
       Expr position = z * channels + k;
       inside = inside && ge(position, 0) && lt(position, shape[2] * channels);
@@ -174,13 +175,13 @@ Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, con
     }
     return if_then_else(inside, value, const_of(tile.data(), 0));
   };
-  Tensor data = ops::tile_rows(tile, a.tile_parts, depth_constant, Expr(grid.phases[0] * grid.phases[1]),
+  Tensor data = ops::tile_rows(tile, a.form.tile_parts, depth_constant, Expr(grid.phases[0] * grid.phases[1]),
                                simplify(rows + grid.max_distance()), element);
   const ops::TileTaps taps{.height = grid.kernel[0],
                            .width = grid.kernel[1],
                            .phase = [&](const Expr& kh, const Expr& kw) { return grid.phase(kh, kw); },
                            .distance = [&](const Expr& kh, const Expr& kw) { return grid.distance(kh, kw); }};
-  Tensor product = ops::tile_product(tile, a.tile_parts, data, weight, simplify(rows), taps);
+  Tensor product = ops::tile_product(tile, a.form.tile_parts, data, weight, simplify(rows), taps);
   auto output = [&](const std::vector<Expr>& i) {
     const Expr line = sequences ? i[0] : i[0] * grid.lines + i[1];
     return product({line * grid.columns + i[i.size() - 2], i.back()});

@@ -8,17 +8,18 @@ namespace {
 /// The axis of the weight that output channels lie along, in whatever form it is (host/ops/conv.h); nothing where
 /// weights of several convolutions do not follow each other.
 std::optional<size_t> channel_axis_of_weight(const ConvAttrs& attrs) {
-  if (attrs.tile_parts > 0) return std::nullopt;
-  if (attrs.weight_block > 0) {
-    return attrs.channels % attrs.weight_block == 0 ? std::optional<size_t>(0) : std::nullopt;
-  }
-  if (winograd_tile(attrs.algorithm) > 0) return 2;
-  return attrs.algorithm == ConvAlgorithm::kGemm ? 1 : 0;
+  const ConvForm& form = attrs.form;
+  if (form.on_tiles()) return std::nullopt;
+  if (form.weight_block > 0)
+    return attrs.channels % form.weight_block == 0 ? std::optional<size_t>(0) : std::nullopt;
+  if (winograd_tile(form.algorithm) > 0) return 2;
+  return form.algorithm == ConvAlgorithm::kGemm ? 1 : 0;
 }
 
 std::optional<ParallelProduct> match_conv(const Node& node) {
   const auto* attrs = node.match(nn::conv);
-  if (attrs == nullptr || attrs->groups != 1 || attrs->merged_groups != 1 || attrs->depthwise_packed)
+  if (attrs == nullptr || attrs->groups != 1 || attrs->form.merged_groups != 1 ||
+      attrs->form.depthwise_packed)
     return std::nullopt;
   const auto axis = channel_axis_of_weight(*attrs);
   if (!axis) return std::nullopt;

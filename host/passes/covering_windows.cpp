@@ -10,8 +10,7 @@ namespace {
 
 bool covers_image(const Node& node, const ConvAttrs& attrs) {
   const Shape& data = node.inputs[0]->type.shape;
-  if (attrs.groups != 1 || attrs.weight_block != 0 || attrs.channels_last || !node.inputs[1]->is_constant() ||
-      !all_zero(attrs.padding))
+  if (attrs.groups != 1 || !attrs.as_in_model() || !node.inputs[1]->is_constant() || !all_zero(attrs.padding))
     return false;
   for (size_t i = 0; i < attrs.kernel.size(); ++i) {
     if (!(data[2 + i] == Dim(attrs.kernel[i])) || (attrs.kernel[i] > 1 && attrs.dilations[i] > 1))
@@ -43,8 +42,8 @@ size_t covered_axes(const Node& node, const ConvAttrs& attrs) {
   const Shape& data = node.inputs[0]->type.shape;
   const size_t rank = attrs.kernel.size();
   const auto channels = data[1].constant();
-  if (!channels || *channels >= kFewChannels || attrs.groups != 1 || attrs.weight_block != 0 ||
-      attrs.channels_last || !node.inputs[1]->is_constant())
+  if (!channels || *channels >= kFewChannels || attrs.groups != 1 || !attrs.as_in_model() ||
+      !node.inputs[1]->is_constant())
     return 0;
   size_t count = 0;
   while (count + 1 < rank) {

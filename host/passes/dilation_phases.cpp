@@ -7,7 +7,7 @@ namespace gantry {
 
 std::optional<DilationPhases> dilation_phases(const ConvAttrs& attrs, const TensorType& data,
                                               const TensorType& result) {
-  if (attrs.spatial_rank() != 2 || attrs.channels_last || attrs.weight_block != 0) return std::nullopt;
+  if (attrs.spatial_rank() != 2 || !attrs.as_in_model()) return std::nullopt;
   const int64_t dilation = attrs.dilations[0];
   DilationPhases phases{attrs, data, result};
   const Dim count = data.shape[0] * (dilation * dilation);

@@ -61,7 +61,7 @@ void drop_if_any(const Rewriter& rewriter, const Node& node, const WindowAttrs& 
 void drop_unit_windows(Graph& graph, PassContext& context) {
   const Rewriter rewriter(graph.main, context);
   for (const Node* node : rewriter.nodes()) {
-    if (const auto* conv = node->match(nn::conv); conv != nullptr && conv->weight_block == 0)
+    if (const auto* conv = node->match(nn::conv); conv != nullptr && conv->as_in_model())
       drop_if_any(rewriter, *node, *conv);
     if (const auto* pool = node->attrs_if<PoolAttrs>()) drop_if_any(rewriter, *node, *pool);
   }

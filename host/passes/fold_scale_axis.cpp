@@ -49,8 +49,7 @@ WeightAxes conv_weight(const Shape& weight, int64_t groups, bool transposed) {
 std::optional<WeightAxes> weight_axes(const Node& node) {
   const Shape& weight = node.inputs[1]->type.shape;
   if (const auto* conv = node.match(nn::conv)) {
-    if (conv->weight_block != 0 || conv->channels_last || conv->algorithm != ConvAlgorithm::kDirect)
-      return std::nullopt;
+    if (!conv->as_in_model()) return std::nullopt;
     return conv_weight(weight, conv->groups, false);
   }
   if (const auto* conv = node.match(nn::conv_transpose)) return conv_weight(weight, conv->groups, true);

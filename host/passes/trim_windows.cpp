@@ -40,8 +40,7 @@ Taps live_taps(const ConvAttrs& attrs, size_t axis, int64_t extent, int64_t resu
 /// Of known extents, and not yet in a form for some target.
 bool is_plain(const Node& node, const ConvAttrs& attrs) {
   const size_t rank = attrs.spatial_rank();
-  bool known = node.inputs[1]->is_constant() && !attrs.channels_last && attrs.weight_block == 0 &&
-               attrs.algorithm == ConvAlgorithm::kDirect;
+  bool known = node.inputs[1]->is_constant() && attrs.as_in_model();
   for (size_t i = 0; i < rank; ++i) {
     known = known && node.inputs[0]->type.shape[2 + i].is_constant() &&
             node.result()->type.shape[2 + i].is_constant() && attrs.padding[i].is_constant() &&

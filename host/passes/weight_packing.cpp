@@ -115,7 +115,7 @@ Value* WeightPacker::packed_at_run_time(Value* value, const Shape& blocked) {
 
 Value* WeightPacker::conv(Value* weight, const ConvAttrs& attrs) {
   const Shape original = weight->type.shape;
-  int64_t group_channels = attrs.channels / attrs.groups, nb = attrs.weight_block;
+  int64_t group_channels = attrs.channels / attrs.groups, nb = attrs.form.weight_block;
   Shape grouped{attrs.groups, group_channels};
   grouped.insert(grouped.end(), original.begin() + 1, original.end());
   Value* value = pad_to_multiple(reshape(weight, grouped), 1, nb);
@@ -160,11 +160,12 @@ Value* WeightPacker::gemm(Value* weight, const ConvAttrs& attrs) {
 }
 
 Value* WeightPacker::winograd(Value* weight, const ConvAttrs& attrs) {
+  const ConvForm& form = attrs.form;
   auto transform = std::make_shared<WinogradWeightAttrs>();
-  transform->tile = winograd_tile(attrs.algorithm);
-  transform->block = attrs.weight_block;
-  transform->tile_parts = attrs.tile_parts;
-  transform->tile_unit = attrs.tile_unit;
+  transform->tile = winograd_tile(form.algorithm);
+  transform->block = form.weight_block;
+  transform->tile_parts = form.tile_parts;
+  transform->tile_unit = form.tile_unit;
   if (attrs.spatial_rank() == 3) {
     const Shape shape = weight->type.shape;
     weight = reshape(transpose(weight, {0, 2, 1, 3, 4}), {shape[0], shape[1] * shape[2], 3, 3});
@@ -173,10 +174,11 @@ Value* WeightPacker::winograd(Value* weight, const ConvAttrs& attrs) {
 }
 
 Value* WeightPacker::tiles(Value* weight, const ConvAttrs& attrs) {
-  auto packing = tile_weight(attrs.tile_unit, attrs.tile_parts, attrs.channels);
-  packing->fold_width = attrs.tile_fold_width;
-  if (attrs.tile_parts < 3 && weight->is_constant())
-    weight = constant(weight->name, balanced_weight(*weight->constant, attrs.tile_parts));
+  const ConvForm& form = attrs.form;
+  auto packing = tile_weight(form.tile_unit, form.tile_parts, attrs.channels);
+  packing->fold_width = form.tile_fold_width;
+  if (form.tile_parts < 3 && weight->is_constant())
+    weight = constant(weight->name, balanced_weight(*weight->constant, form.tile_parts));
   return add(nn::tile_weight, {weight}, packing);
 }
 

@@ -58,7 +58,7 @@ class WeightPacker {
   Value* depthwise(Value* weight);
   /// (O, I/groups, spatial…) -> ((groups,) spatial… × I/groups, O/groups)
   Value* gemm(Value* weight, const ConvAttrs& attrs);
-  /// (O, I, [slices,] 3, 3) to any layout of attrs.algorithm, a Winograd algorithm.
+  /// (O, I, [slices,] 3, 3) to any layout of attrs.form.algorithm, a Winograd algorithm.
   Value* winograd(Value* weight, const ConvAttrs& attrs);
   /// For tile registers.
   Value* tiles(Value* weight, const ConvAttrs& attrs);

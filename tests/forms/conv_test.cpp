@@ -130,7 +130,7 @@ TEST(ConvForms, ReadAndWriteImagesAsTheirAttributesSay) {
     EXPECT_EQ(orders.data == ImageOrder::kChannelsLast, made.data_channels_last()) << decision;
     EXPECT_EQ(orders.result == ImageOrder::kChannelsLast, made.channels_last) << decision;
     Node node{.op = conv.node().op, .attrs = formed.attrs};
-    const bool staged = op_def(node).stages_input(node, 0) && !made.depthwise_packed && !formed.phases;
+    const bool staged = op_def(node).stages_input(node, 0) && !made.form.depthwise_packed && !formed.phases;
     EXPECT_EQ(orders.stages_data, staged) << decision;
   };
   ConvAttrs dilated = square_window(16);

@@ -110,22 +110,22 @@ TEST(Conv, ChannelsLastWithPlainWeightsMatchesTheDefinition) {
 TEST(Conv, PackedWeightsMatchTheDefinitionWhenBlocksDoNotDivide) {
   Case c;
   auto attrs = c.attrs();
-  attrs->weight_block = 4;
+  attrs->form.weight_block = 4;
   EXPECT_EQ(run("nn.conv", attrs, {c.image(), c.packed_weight(4)}), c.expected());
 }
 
 TEST(Conv, PlainDataGiveTheSameAsChannelsLastOnes) {
   Case c{.channels = 3};
   auto attrs = c.attrs();
-  attrs->weight_block = 4;
-  attrs->plain_data = true;
+  attrs->form.weight_block = 4;
+  attrs->form.plain_data = true;
   EXPECT_EQ(run("nn.conv", attrs, {c.plain_image(), c.packed_weight(4)}), c.expected());
 }
 
 TEST(Conv, OnlyAlgorithmsThatReadPlainDataTakeThem) {
   Case c;
   auto attrs = c.attrs();
-  attrs->plain_data = true;
+  attrs->form.plain_data = true;
   EXPECT_THROW(run("nn.conv", attrs, {c.plain_image(), constant({c.outputs, c.channels, 3, 3}, c.weight)}),
                Error)
       << "weights that are not packed";
@@ -145,7 +145,7 @@ TEST(Conv, GroupedPackedWeightsMatchTheDefinition) {
                                    r % kBlock)] = c.weight_at(o, i, k / 3, k % 3);
       }
   auto attrs = c.attrs();
-  attrs->weight_block = kBlock;
+  attrs->form.weight_block = kBlock;
   EXPECT_EQ(run("nn.conv", attrs, {c.image(), constant({c.groups, blocks, 3, 3, per_in, kBlock}, packed)}),
             c.expected());
 }
@@ -157,7 +157,7 @@ TEST(Conv, DepthwisePackedWeightsMatchTheDefinition) {
     for (int64_t k = 0; k < 9; ++k)
       packed[static_cast<size_t>(k * c.channels + o)] = c.weight_at(o, 0, k / 3, k % 3);
   auto attrs = c.attrs();
-  attrs->depthwise_packed = true;
+  attrs->form.depthwise_packed = true;
   EXPECT_EQ(run("nn.conv", attrs, {c.image(), constant({3, 3, c.channels}, packed)}), c.expected());
 }
 

@@ -88,7 +88,7 @@ struct Convolution {
     for (int64_t p : padding) a->padding.emplace_back(p);
     a->groups = groups;
     a->channels_last = true;
-    a->algorithm = algorithm;
+    a->form.algorithm = algorithm;
     return a;
   }
 

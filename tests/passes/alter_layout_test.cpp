@@ -113,7 +113,7 @@ TEST(AlterLayout, ReadsAnImageAsTheModelHasItWhereTheTargetWants) {
   const Graph graph = parse_graph(text, table());
   std::vector<bool> plain;
   for (const Node* node : graph.main.nodes()) {
-    if (const auto* conv = node->match(nn::conv)) plain.push_back(conv->plain_data);
+    if (const auto* conv = node->match(nn::conv)) plain.push_back(conv->form.plain_data);
   }
   EXPECT_THAT(plain, ElementsAre(true, false)) << "the result of the first is channels-last";
   EXPECT_EQ(transpositions(text), 1u) << "only at the end:\n" << text;
@@ -178,11 +178,13 @@ TEST(AlterLayout, DecisionsOfNodesAreAppliedAsTheyAre) {
     return {"gemm", {}};
   });
   EXPECT_THAT(altered(with("{form=plain}"), forms), IsGraph(with("{form=plain}")));
-  const Graph direct = parse_graph(altered(with("{form=direct, block=8}"), forms), op_set());
+  const std::string text = altered(with("{form=direct, block=8}"), forms);
+  EXPECT_THAT(text, ::testing::HasSubstr(") by (weight_block=8, channels_last=true) {form=direct, block=8}"));
+  const Graph direct = parse_graph(text, op_set());
   const auto formed = std::ranges::find_if(direct.main.nodes(), [](const Node* node) { return node->is(nn::conv); });
   EXPECT_EQ((*formed)->decision, (Decision{"direct", {{"block", 8}}}));
-  EXPECT_EQ((*formed)->attrs_as<ConvAttrs>().weight_block, 8);
-  EXPECT_EQ((*formed)->attrs_as<ConvAttrs>().algorithm, ConvAlgorithm::kDirect);
+  EXPECT_EQ((*formed)->attrs_as<ConvAttrs>().form.weight_block, 8);
+  EXPECT_EQ((*formed)->attrs_as<ConvAttrs>().form.algorithm, ConvAlgorithm::kDirect);
   for (const char* wrong : {"{form=direct}", "{form=direct, block=6}", "{form=tiles, parts=2}", "{form=depthwise}",
                             "{form=direct, block=8, half=1}", "{form=direct, block=8, merged_groups=3}"})
     EXPECT_THROW(altered(with(wrong), forms), Error) << wrong;
@@ -190,14 +192,14 @@ TEST(AlterLayout, DecisionsOfNodesAreAppliedAsTheyAre) {
 
 TEST(AlterLayout, WeightsOfTheProductFormAreAMatrixOfTapsAndChannels) {
   const Only conv(altered(kConvFunction, products({"gemm", {}})), nn::conv);
-  EXPECT_EQ(conv->algorithm, ConvAlgorithm::kGemm);
+  EXPECT_EQ(conv->form.algorithm, ConvAlgorithm::kGemm);
   EXPECT_EQ(conv.weight_type(), "Tensor[(36, 6), f32]");
 }
 
 TEST(AlterLayout, WeightsForWinogradAreTransformedWhenCompiling) {
   const std::string text = altered(kConvFunction, products({"winograd4", {}}));
   const Only conv(text, nn::conv);
-  EXPECT_EQ(conv->algorithm, ConvAlgorithm::kWinograd4);
+  EXPECT_EQ(conv->form.algorithm, ConvAlgorithm::kWinograd4);
   EXPECT_EQ(conv.weight_type(), "Tensor[(36, 4, 6), f32]");
   EXPECT_EQ(count_of(parse_graph(text, table()), nn::winograd_weight), 0u);
 }
@@ -209,7 +211,7 @@ TEST(AlterLayout, WhatWinogradDoesNotFitBecomesAPlainProduct) {
       "2, 1, 1), f32], channels=6, kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0), "
       "groups=2)\n  return %y\n}\n",
       *forms::make_forms(find_target("cuda:sm_80"))), nn::conv);
-  EXPECT_EQ(conv->algorithm, ConvAlgorithm::kGemm);
+  EXPECT_EQ(conv->form.algorithm, ConvAlgorithm::kGemm);
   EXPECT_EQ(conv.weight_type(), "Tensor[(2, 2, 3), f32]");
 }
 
@@ -220,8 +222,8 @@ TEST(AlterLayout, DepthwiseConvolutionsHaveAFormOfTheirOwn) {
       "1, 1, 1), f32], channels=4, kernel=[1, 1], strides=[1, 1], dilations=[1, 1], padding=(0, 0, 0, 0), "
       "groups=4)\n  return %y\n}\n",
       products({"gemm", {}})), nn::conv);
-  EXPECT_TRUE(conv->depthwise_packed);
-  EXPECT_EQ(conv->algorithm, ConvAlgorithm::kDirect);
+  EXPECT_TRUE(conv->form.depthwise_packed);
+  EXPECT_EQ(conv->form.algorithm, ConvAlgorithm::kDirect);
 }
 
 TEST(AlterLayout, DilatedConvolutionsAreComputedByPhasesWhereThatIsDecided) {
@@ -273,7 +275,7 @@ TEST(AlterLayout, DepthwiseConvolutionsOfPlainDataStayAsTheyAreWhereThatIsDecide
     return attrs != nullptr && attrs->groups == 4;
   });
   ASSERT_NE(last, both.main.nodes().end());
-  EXPECT_TRUE((*last)->match(nn::conv)->depthwise_packed);
+  EXPECT_TRUE((*last)->match(nn::conv)->form.depthwise_packed);
 }
 
 TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {

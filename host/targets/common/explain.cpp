@@ -55,10 +55,11 @@ int given_rows(const Node& node) {
 void explain_winograd(const Node& node, const TensorType& data, const TensorType& result, const MachineModel& machine,
                       Explanation& explanation, Words& words) {
   const auto& attrs = node.attrs_as<ConvAttrs>();
-  const cpu::WinogradPlan plan =
-      cpu::predicted_winograd_plan(attrs, data, result, machine, cpu::given_plan(decision_of(node)), attrs.weight_block);
-  if (attrs.tile_parts > 0) {
-    add_tile_unit(words, attrs.tile_unit, attrs.tile_parts);
+  const ConvForm& form = attrs.form;
+  const cpu::WinogradPlan plan = cpu::predicted_winograd_plan(
+      attrs, data, result, machine, cpu::given_plan(decision_of(node)), form.weight_block);
+  if (form.on_tiles()) {
+    add_tile_unit(words, form.tile_unit, form.tile_parts);
   } else {
     add_tile(words, plan.product);
   }
@@ -70,18 +71,19 @@ void explain_winograd(const Node& node, const TensorType& data, const TensorType
 void explain_conv_on_cpu(const Node& node, const MachineModel& machine, Explanation& explanation,
                          Words& words) {
   const auto& attrs = node.attrs_as<ConvAttrs>();
+  const ConvForm& form = attrs.form;
   const TensorType data = channels_first(node.inputs[0]->type, attrs.data_channels_last());
   const TensorType result = channels_first(node.result()->type, attrs.channels_last);
-  if (winograd_tile(attrs.algorithm) > 0) {
+  if (winograd_tile(form.algorithm) > 0) {
     explain_winograd(node, data, result, machine, explanation, words);
-  } else if (attrs.algorithm == ConvAlgorithm::kTiles) {
-    add_tile_unit(words, attrs.tile_unit, attrs.tile_parts);
-    if (attrs.tile_fold_width) words.emplace_back("window's columns in the depth");
+  } else if (form.algorithm == ConvAlgorithm::kTiles) {
+    add_tile_unit(words, form.tile_unit, form.tile_parts);
+    if (form.tile_fold_width) words.emplace_back("window's columns in the depth");
     explanation.cycles = cpu::predicted_tile_cycles(attrs, data, result, machine);
-  } else if (attrs.weight_block > 0) {
+  } else if (form.weight_block > 0) {
     ProductWork work = cpu::direct_work(attrs, data, result, is_half(node));
     work.given_rows = given_rows(node);
-    const ProductTile tile = choose_product_tile(work, machine, attrs.weight_block);
+    const ProductTile tile = choose_product_tile(work, machine, form.weight_block);
     add_tile(words, tile);
     if (cuts_reduction(work, tile, machine)) words.emplace_back("reduction in parts");
     explanation.cycles =
@@ -91,18 +93,19 @@ void explain_conv_on_cpu(const Node& node, const MachineModel& machine, Explanat
 
 void explain_conv(const Node& node, const Target& target, Explanation& explanation, Words& words) {
   const auto& attrs = node.attrs_as<ConvAttrs>();
-  if (attrs.weight_block > 0) words.push_back(fmt::format("block {}", attrs.weight_block));
+  const ConvForm& form = attrs.form;
+  if (form.weight_block > 0) words.push_back(fmt::format("block {}", form.weight_block));
   if (!target.for_gpu()) {
     explain_conv_on_cpu(node, target.machine, explanation, words);
-  } else if (attrs.algorithm != ConvAlgorithm::kDirect) {
+  } else if (form.algorithm != ConvAlgorithm::kDirect) {
     const TensorType data = channels_first(node.inputs[0]->type, attrs.data_channels_last());
     const TensorType result = channels_first(node.result()->type, attrs.channels_last);
-    explanation.seconds = gpu_costs(target).convolution(attrs, data, result, attrs.algorithm, target.gpu);
+    explanation.seconds = gpu_costs(target).convolution(attrs, data, result, form.algorithm, target.gpu);
   }
   if (is_half(node)) words.emplace_back("products in f16");
-  if (attrs.merged_groups > 1) words.push_back(fmt::format("{} groups as one", attrs.merged_groups));
+  if (form.merged_groups > 1) words.push_back(fmt::format("{} groups as one", form.merged_groups));
   words.emplace_back(!attrs.channels_last ? "channels first"
-                     : attrs.plain_data   ? "channels last, of data with channels first"
+                     : form.plain_data    ? "channels last, of data with channels first"
                                           : "channels last");
 }
 

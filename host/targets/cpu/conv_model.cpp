@@ -134,7 +134,7 @@ double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const Tenso
 
 bool prefers_half(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                   const MachineModel& machine) {
-  if (const int64_t tile = winograd_tile(attrs.algorithm); tile > 0)
+  if (const int64_t tile = winograd_tile(attrs.form.algorithm); tile > 0)
     return choose_winograd(attrs, data, result, tile, machine).half;
   return machine.half_products && data.dtype == DType::kF32 &&
          direct_cycles(attrs, data, result, machine, true) <
@@ -148,7 +148,7 @@ double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, c
 
 double decided_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, bool half,
                              int given_rows, const MachineModel& machine) {
-  return direct_cycles(attrs, data, result, machine, half, given_rows, attrs.weight_block);
+  return direct_cycles(attrs, data, result, machine, half, given_rows, attrs.form.weight_block);
 }
 
 double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
@@ -156,7 +156,7 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
   if (tile_parts > 0) {
     WinogradWork work = winograd_work(attrs, data, result, winograd_tile(algorithm));
     work.tile_parts = tile_parts;
-    work.tile_unit = attrs.tile_unit;
+    work.tile_unit = attrs.form.tile_unit;
     return plan_winograd(work, machine).cycles;
   }
   return choose_winograd(attrs, data, result, winograd_tile(algorithm), machine).plan.cycles;
@@ -164,36 +164,37 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
 
 WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                      const MachineModel& machine, const GivenPlan& given, int64_t block) {
-  const int64_t tile = winograd_tile(attrs.algorithm);
-  if (attrs.tile_parts == 0) return choose_winograd(attrs, data, result, tile, machine, given, block).plan;
+  const int64_t tile = winograd_tile(attrs.form.algorithm);
+  if (attrs.form.tile_parts == 0)
+    return choose_winograd(attrs, data, result, tile, machine, given, block).plan;
   WinogradWork work = winograd_work(attrs, data, result, tile);
-  work.tile_parts = attrs.tile_parts;
+  work.tile_parts = attrs.form.tile_parts;
   work.given = given;
-  work.tile_unit = attrs.tile_unit;
+  work.tile_unit = attrs.form.tile_unit;
   return plan_winograd(work, machine);
 }
 
 std::optional<UnfitKnob> unfit_winograd_knob(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                              const MachineModel& machine, const GivenPlan& given, int64_t block,
                                              bool half) {
-  WinogradWork work = winograd_work(attrs, data, result, winograd_tile(attrs.algorithm));
+  WinogradWork work = winograd_work(attrs, data, result, winograd_tile(attrs.form.algorithm));
   work.half = half;
   work.given = given;
-  work.tile_parts = attrs.tile_parts;
-  work.tile_unit = attrs.tile_unit;
+  work.tile_parts = attrs.form.tile_parts;
+  work.tile_unit = attrs.form.tile_unit;
   // Weights for tile registers suit blocks of any number of columns.
-  return unfit_knob(work, plan_winograd(work, machine, attrs.tile_parts > 0 ? 0 : block));
+  return unfit_knob(work, plan_winograd(work, machine, attrs.form.tile_parts > 0 ? 0 : block));
 }
 
 bool has_winograd_tile(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine, int64_t block, bool half) {
-  WinogradWork work = winograd_work(attrs, data, result, winograd_tile(attrs.algorithm));
+  WinogradWork work = winograd_work(attrs, data, result, winograd_tile(attrs.form.algorithm));
   work.half = half;
   return has_tile(chunk_product(work, WinogradPlan()), machine, block);
 }
 
 bool prefers_plain_data(const ConvAttrs& attrs, const TensorType& data, const MachineModel& machine) {
-  if (attrs.algorithm != ConvAlgorithm::kDirect || !data.shape[1].is_constant()) return false;
+  if (attrs.form.algorithm != ConvAlgorithm::kDirect || !data.shape[1].is_constant()) return false;
   // Where a product takes a lane of a register, the lanes are neighbouring channels.
   if (takes_lanes(machine)) return false;
   // Rows of as many planes are read at once as a line of pixels has channels for each row of the window; more
@@ -218,7 +219,7 @@ bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data, con
 
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine) {
-  return choose_winograd(attrs, data, result, winograd_tile(attrs.algorithm), machine)
+  return choose_winograd(attrs, data, result, winograd_tile(attrs.form.algorithm), machine)
       .plan.product.channel_block();
 }
 

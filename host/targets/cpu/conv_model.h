@@ -20,8 +20,8 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
                                  const MachineModel& machine, ConvAlgorithm algorithm,
                                  int64_t tile_parts = 0);
 
-/// The plan behind predicted_winograd_cycles() of attrs.algorithm and its tile_parts; `block` > 0: of weights in such
-/// blocks of channels.
+/// The plan behind predicted_winograd_cycles() of attrs.form's algorithm and tile_parts; `block` > 0: of
+/// weights in such blocks of channels.
 WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                      const MachineModel& machine, const GivenPlan& given = {}, int64_t block = 0);
 
@@ -30,7 +30,8 @@ std::optional<UnfitKnob> unfit_winograd_knob(const ConvAttrs& attrs, const Tenso
                                              const MachineModel& machine, const GivenPlan& given, int64_t block,
                                              bool half);
 
-/// Whether a tile of registers has that block, for products of attrs.algorithm without tile registers; see has_tile().
+/// Whether a tile of registers has that block, for products of attrs.form.algorithm without tile registers;
+/// see has_tile().
 bool has_winograd_tile(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine, int64_t block, bool half);
 
@@ -47,15 +48,15 @@ bool prefers_plain_depthwise(const ConvAttrs& attrs, const TensorType& data, con
 int64_t choose_merged_groups(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                              const MachineModel& machine);
 
-/// Output channels a block of the weights of attrs.algorithm, a Winograd algorithm.
+/// Output channels a block of the weights of attrs.form.algorithm, a Winograd algorithm.
 int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                        const MachineModel& machine);
 
 /// The register-tiled product that a direct convolution is; `half`: with operands rounded to f16.
 ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const TensorType& result, bool half);
 
-/// Products in f16 compute the convolution, by attrs.algorithm, faster than those in f32, on a machine that
-/// may use them. Of Winograd's algorithms only F(2x2, 3x3) is exact enough.
+/// Products in f16 compute the convolution, by attrs.form.algorithm, faster than those in f32, on a machine
+/// that may use them. Of Winograd's algorithms only F(2x2, 3x3) is exact enough.
 bool prefers_half(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                   const MachineModel& machine);
 

@@ -102,8 +102,8 @@ std::optional<double> predicted_tile_cycles(const ConvAttrs& attrs, const Tensor
   for (size_t i = 1; i < data.shape.size(); ++i) {
     if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return std::nullopt;
   }
-  const TileChoice choice{geometry_of(attrs.tile_unit), attrs.tile_parts, machine};
-  return tile_cycles(conv_work(attrs, data, result, choice.tile), attrs.tile_parts, choice);
+  const TileChoice choice{geometry_of(attrs.form.tile_unit), attrs.form.tile_parts, machine};
+  return tile_cycles(conv_work(attrs, data, result, choice.tile), attrs.form.tile_parts, choice);
 }
 
 double predicted_tile_cycles(const TensorType& data, int64_t units, TileUnit unit, int64_t parts,

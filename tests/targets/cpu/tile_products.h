@@ -104,7 +104,7 @@ struct Layer {
 inline Graph network(const Layer& l, const Arithmetic& by, const std::string& images = "",
                      bool squared = false) {
   ConvAttrs attrs;
-  attrs.tile_unit = by.unit;
+  attrs.form.tile_unit = by.unit;
   attrs.kernel = l.both(l.kernel);
   attrs.dilations = l.both(l.dilation);
   const bool fold = folds_width(attrs, l.inputs);

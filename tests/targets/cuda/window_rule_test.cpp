@@ -41,7 +41,7 @@ TEST(WindowRule, ConvolvesDepthwise) {
       a.strides = {s, s};
       a.dilations = {1, 1};
       a.padding = {1, 1, 1, 1};
-      a.channels_last = a.depthwise_packed = true;
+      a.channels_last = a.form.depthwise_packed = true;
     });
     run_op("nn.conv", attrs, {{1, size, size, channels}, {3, 3, channels}});
     run_op("nn.conv", attrs, {{1, size, size, channels}, {3, 3, channels}}, 1e-5, test::small_gpu());
@@ -82,7 +82,7 @@ TEST(WinogradRule, ConvolvesInThreeLaunches) {
         a.strides = a.dilations = {1, 1};
         a.padding = {1, 1, 1, 1};
         a.channels_last = true;
-        a.algorithm = a_;
+        a.form.algorithm = a_;
       });
       int64_t t = tile + 2;
       auto done = run_op("nn.conv", attrs, {{2, size, size + 1, in}, {t * t, in, out}}, 5e-5);
@@ -108,7 +108,7 @@ TEST(GemmRule, ConvolvesByImplicitProducts) {
       a.dilations = {1, 1};
       a.padding = {c.pad, c.pad, c.pad, c.pad};
       a.channels_last = true;
-      a.algorithm = ConvAlgorithm::kGemm;
+      a.form.algorithm = ConvAlgorithm::kGemm;
     });
     std::vector<int64_t> weight{c.kernel * c.kernel * c.in / c.groups, c.out / c.groups};
     if (c.groups > 1) weight.insert(weight.begin(), c.groups);
