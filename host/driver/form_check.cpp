@@ -16,8 +16,8 @@ namespace {
 /// What the node's products are computed on, if it is tile registers.
 std::optional<TileUnit> unit_of(const Node& node) {
   if (const auto* conv = node.match(nn::conv); conv && conv->form.on_tiles()) return conv->form.tile_unit;
-  if (const auto* dense = node.match(nn::dense); dense && dense->tile_parts > 0)
-    return dense->tile_unit;
+  if (const auto* dense = node.match(nn::dense); dense && dense->form.on_tiles())
+    return dense->form.tile_unit;
   return std::nullopt;
 }
 

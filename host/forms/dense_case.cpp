@@ -10,8 +10,7 @@ namespace {
 
 bool has_plain_weight(const FormQuestion& question) {
   const DenseAttrs* attrs = question.node.match(nn::dense);
-  return attrs != nullptr && attrs->weight_block == 0 && !attrs->gemm && attrs->tile_parts == 0 &&
-         question.weight->is_constant();
+  return attrs != nullptr && attrs->as_in_model() && question.weight->is_constant();
 }
 
 }  // namespace

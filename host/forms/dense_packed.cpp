@@ -172,13 +172,14 @@ Misfit hopeless(const FormCase& given) {
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
-  attrs->weight_block = given.decision.knob("block");
-  attrs->fixed_bits = given.decision.knob(kBits);
-  if (attrs->fixed_bits == 0) {
+  DenseForm& form = attrs->form;
+  form.weight_block = given.decision.knob("block");
+  form.fixed_bits = given.decision.knob(kBits);
+  if (form.fixed_bits == 0) {
     Value* packed = packer.dense(given.question.weight, *attrs);
     return {.attrs = attrs, .weights = {product_weight(given.decision, packed, packer)}};
   }
-  const auto& weight = integers_of(given.question, given.context, attrs->fixed_bits, attrs->weight_block);
+  const auto& weight = integers_of(given.question, given.context, form.fixed_bits, form.weight_block);
   const std::string& name = given.question.weight->name;
   return {.attrs = attrs, .weights = {packer.constant(name, weight->words), packer.constant(name, weight->ranges)}};
 }

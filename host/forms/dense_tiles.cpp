@@ -83,8 +83,8 @@ Misfit misfit(const FormCase& given) {
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<DenseAttrs>(dense_case(given.question).attrs);
-  attrs->tile_parts = given.decision.knob("parts");
-  attrs->tile_unit = *unit_for(given.question, given.context);
+  attrs->form.tile_parts = given.decision.knob("parts");
+  attrs->form.tile_unit = *unit_for(given.question, given.context);
   return {.attrs = attrs, .weights = {packer.tiles(given.question.weight, *attrs)}};
 }
 

@@ -12,7 +12,7 @@ constexpr Knob kKnobs[] = {kGemmRows, kGemmColumns, kGemmDepth, kGemmSplit};
 
 bool is_matmul(const FormQuestion& question, const FormContext&) {
   const MatmulAttrs* attrs = question.node.match(op::matmul);
-  return attrs != nullptr && !attrs->gemm;
+  return attrs != nullptr && !attrs->form.gemm;
 }
 
 /// Terms of a sum: both ops have them along the last axis of the data, but where matmul transposes those.
@@ -28,11 +28,11 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
            .error = error_of(gpu_product(context.target.precision), depth_of(question.node))}};
 }
 
-/// The node with the attribute by which its op is computed so.
+/// The node with the form by which its op is computed so.
 template <typename AttrsType>
 FormedNode apply(const FormCase& given, WeightPacker&) {
   auto attrs = std::make_shared<AttrsType>(given.question.node.attrs_as<AttrsType>());
-  attrs->gemm = true;
+  attrs->form.gemm = true;
   return {.attrs = attrs};
 }
 

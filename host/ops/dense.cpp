@@ -18,19 +18,21 @@ using ops::require;
 
 /// The shape of the words; checks everything but it.
 Shape fixed_point_shape(const Node& node, const DenseAttrs& a, const TensorType& x) {
-  require(a.fixed_bits == 20 || a.fixed_bits == 24, "weights have 20 or 24 bits, not {}", a.fixed_bits);
-  const FixedPointFormat format(a.fixed_bits);
-  require(x.dtype == DType::kF32 && input_type(node, 1).dtype == DType::kI32 && a.tile_parts == 0 &&
-              a.weight_block > 0 && a.weight_block % format.group == 0,
-          "weights of {} bits are packed in i32, in blocks of a multiple of {}, for f32 data", a.fixed_bits,
-          format.group);
-  const Dim panels = ceildiv(Dim(a.units), a.weight_block);
+  const DenseForm& form = a.form;
+  require(form.fixed_bits == 20 || form.fixed_bits == 24, "weights have 20 or 24 bits, not {}",
+          form.fixed_bits);
+  const FixedPointFormat format(form.fixed_bits);
+  require(x.dtype == DType::kF32 && input_type(node, 1).dtype == DType::kI32 && form.tile_parts == 0 &&
+              form.weight_block > 0 && form.weight_block % format.group == 0,
+          "weights of {} bits are packed in i32, in blocks of a multiple of {}, for f32 data",
+          form.fixed_bits, format.group);
+  const Dim panels = ceildiv(Dim(a.units), form.weight_block);
   require(x.shape.back().is_constant(), "the depth of products with integers must be constant");
   const int64_t depth = x.shape.back().value(), chunk = fixed_point_chunk(depth);
-  const TensorType ranges{DType::kF32, {panels, depth / chunk, a.weight_block}};
+  const TensorType ranges{DType::kF32, {panels, depth / chunk, form.weight_block}};
   require(ops::has_input(node, 2) && input_type(node, 2) == ranges, "weights of {} bits need the ranges {}",
-          a.fixed_bits, ranges.str());
-  return {panels, x.shape.back(), a.weight_block / format.group * format.words};
+          form.fixed_bits, ranges.str());
+  return {panels, x.shape.back(), form.weight_block / format.group * format.words};
 }
 
 /// Whose sums are i32.
@@ -45,27 +47,29 @@ Expr factor(const Expr& x, DType sums) {
 
 std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   const auto& a = node.attrs_as<DenseAttrs>();
+  const DenseForm& form = a.form;
   const TensorType &x = input_type(node, 0), &w = input_type(node, 1);
-  const bool half = x.dtype == DType::kF32 && w.dtype == DType::kF16 && a.weight_block > 0;
+  const bool half = x.dtype == DType::kF32 && w.dtype == DType::kF16 && form.weight_block > 0;
   const bool bytes = is_product_of_bytes(x.dtype, w.dtype);
-  if (a.tile_parts == 0 && a.fixed_bits == 0 && !half && !bytes) ops::require_same_dtype(node, 0, 1);
-  require(!bytes || (a.weight_block == 0 && a.fixed_bits == 0 && !a.gemm),
+  if (form.tile_parts == 0 && form.fixed_bits == 0 && !half && !bytes) ops::require_same_dtype(node, 0, 1);
+  require(!bytes || (form.weight_block == 0 && form.fixed_bits == 0 && !form.gemm),
           "products of u8 and i8 are plain or on tile registers");
   require(x.rank() >= 1, "the data {} must have a dimension", x.str());
-  require(a.units > 0 && a.weight_block >= 0, "units must be positive");
-  require(!a.gemm || a.weight_block == 0, "the gemm form has plain weights");
-  Shape expected = a.weight_block == 0
+  require(a.units > 0 && form.weight_block >= 0, "units must be positive");
+  require(!form.gemm || form.weight_block == 0, "the gemm form has plain weights");
+  Shape expected = form.weight_block == 0
                        ? Shape{x.shape.back(), a.units}
-                       : Shape{ceildiv(Dim(a.units), a.weight_block), x.shape.back(), a.weight_block};
-  if (a.tile_parts != 0) {
-    const TileGeometry& tile = geometry_of(a.tile_unit);
-    require(x.dtype == tile.data() && w.dtype == tile.element && x.shape.back().is_constant() && !a.gemm &&
-                a.weight_block == 0 && a.tile_parts >= 1 && a.tile_parts <= (is_float(tile.element) ? 3 : 1),
+                       : Shape{ceildiv(Dim(a.units), form.weight_block), x.shape.back(), form.weight_block};
+  if (form.tile_parts != 0) {
+    const TileGeometry& tile = geometry_of(form.tile_unit);
+    require(x.dtype == tile.data() && w.dtype == tile.element && x.shape.back().is_constant() && !form.gemm &&
+                form.weight_block == 0 && form.tile_parts >= 1 &&
+                form.tile_parts <= (is_float(tile.element) ? 3 : 1),
             "tile registers of {} compute products of {} of constant depth", tile.name, name_of(tile.data()));
     expected = tile_weight_shape(a, x.shape.back().value());
   }
-  if (a.fixed_bits != 0) expected = fixed_point_shape(node, a, x);
-  require(a.fixed_bits != 0 || !ops::has_input(node, 2), "only weights of few bits have ranges");
+  if (form.fixed_bits != 0) expected = fixed_point_shape(node, a, x);
+  require(form.fixed_bits != 0 || !ops::has_input(node, 2), "only weights of few bits have ranges");
   require(w.shape.size() == expected.size(), "the weight {} should have the shape {}", w.str(),
           to_string(expected));
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -103,7 +107,7 @@ Tensor fixed_point_blocks(const DenseAttrs& a, const Tensor& x, const Tensor& wo
                           const std::vector<Expr>& shape) {
   const std::vector<Expr> leading(x.shape().begin(), x.shape().end() - 1);
   const Expr chunks = ranges.shape()[1];
-  const FixedPointFormat format(a.fixed_bits);
+  const FixedPointFormat format(a.form.fixed_bits);
   const int64_t chunk = fixed_point_chunk(simplify(x.shape().back()).as<IntImmNode>()->value);
   auto k = reduce_axis(0, chunk, "k");
   std::vector<Expr> chunk_shape = shape;
@@ -114,7 +118,7 @@ Tensor fixed_point_blocks(const DenseAttrs& a, const Tensor& x, const Tensor& wo
     at.push_back(depth);
     // Scaled here and not with the range, before which words might overflow the sum.
     const Expr scaled = x(at) * const_of(DType::kF32, 0x1p-31);
-    const Expr word = fixed_point_word(words, format, a.weight_block, panel, depth, i.back());
+    const Expr word = fixed_point_word(words, format, a.form.weight_block, panel, depth, i.back());
     return sum(scaled * cast(DType::kF32, word), {k});
   };
   const Tensor sums = compute(chunk_shape, products, "dense_chunk", Role::kDenseChunk);
@@ -129,9 +133,10 @@ Tensor fixed_point_blocks(const DenseAttrs& a, const Tensor& x, const Tensor& wo
 
 std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& in) {
   const auto& a = node.attrs_as<DenseAttrs>();
+  const DenseForm& form = a.form;
   const Tensor& w = in[1];
-  if (a.tile_parts > 0) return {dense_tiles(node, a, in[0], w)};
-  if (a.gemm) return {ops::narrow(dense_gemm(node, in[0], w), in[0].dtype())};
+  if (form.on_tiles()) return {dense_tiles(node, a, in[0], w)};
+  if (form.gemm) return {ops::narrow(dense_gemm(node, in[0], w), in[0].dtype())};
   const Tensor x = is_float(w.dtype()) ? ops::half_operand(in[0], w.dtype()) : in[0];
   std::vector<Expr> shape = to_exprs(node.result()->type.shape);
   const DType result = node.result()->type.dtype;
@@ -141,27 +146,27 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
     at.push_back(k->var);
     return factor(x(at), result);
   };
-  if (a.weight_block == 0) {
+  if (form.weight_block == 0) {
     auto body = [&](const std::vector<Expr>& i) {
       return sum(row(i) * factor(w({k->var, i.back()}), result), {k});
     };
     return {ops::narrow(compute(shape, body, "dense", Role::kPlainDense), result)};
   }
   const std::vector<Expr> leading(shape.begin(), shape.end() - 1);
-  std::vector<Expr> block_shape{w.shape()[0], a.weight_block};
+  std::vector<Expr> block_shape{w.shape()[0], form.weight_block};
   if (!leading.empty()) block_shape.insert(block_shape.begin(), volume(leading));
   auto body = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at = leading.empty() ? std::vector<Expr>{} : ops::unflatten(i[0], leading);
     at.push_back(k->var);
     return sum(ops::widen(x(at)) * ops::widen(w({i[i.size() - 2], k->var, i.back()})), {k});
   };
-  Tensor blocks = a.fixed_bits > 0 ? fixed_point_blocks(a, x, w, in[2], block_shape)
-                                   : compute(block_shape, body, "dense", Role::kPackedDense);
+  Tensor blocks = form.fixed_bits > 0 ? fixed_point_blocks(a, x, w, in[2], block_shape)
+                                      : compute(block_shape, body, "dense", Role::kPackedDense);
   auto unpack = [&](const std::vector<Expr>& i) {
     std::vector<Expr> at;
     if (!leading.empty()) at.push_back(ops::flatten({i.begin(), i.end() - 1}, leading));
-    at.push_back(floordiv(i.back(), a.weight_block));
-    at.push_back(mod(i.back(), a.weight_block));
+    at.push_back(floordiv(i.back(), form.weight_block));
+    at.push_back(mod(i.back(), form.weight_block));
     return blocks(at);
   };
   return {ops::narrow(compute(shape, unpack, "dense_unpack"), in[0].dtype())};
@@ -230,7 +235,7 @@ Tensor matmul_gemm(const Node& node, const MatmulAttrs& attrs, const Tensor& a, 
 
 std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& in) {
   const auto& attrs = node.attrs_as<MatmulAttrs>();
-  if (attrs.gemm) return {ops::narrow(matmul_gemm(node, attrs, in[0], in[1]), in[0].dtype())};
+  if (attrs.form.gemm) return {ops::narrow(matmul_gemm(node, attrs, in[0], in[1]), in[0].dtype())};
   const auto& a_shape = in[0].shape();
   auto k = reduce_axis(0, attrs.transpose_a ? a_shape[a_shape.size() - 2] : a_shape.back(), "k");
   auto body = [&](const std::vector<Expr>& i) {
@@ -258,13 +263,13 @@ void add_dense_ops(OpSet& set) {
     return element_count(node.result()->type.shape) * node.inputs[0]->type.shape.back() * 2;
   };
   dense.algorithm = [](const Node& node) {
-    const auto& a = node.attrs_as<DenseAttrs>();
-    if (a.fixed_bits > 0) return fmt::format("{} bits", a.fixed_bits);
-    return a.tile_parts > 0 ? fmt::format("tiles, {} parts", a.tile_parts) : std::string();
+    const DenseForm& form = node.attrs_as<DenseAttrs>().form;
+    if (form.fixed_bits > 0) return fmt::format("{} bits", form.fixed_bits);
+    return form.on_tiles() ? fmt::format("tiles, {} parts", form.tile_parts) : std::string();
   };
   dense.stages_input = [](const Node& node, size_t input) {
-    const auto& a = node.attrs_as<DenseAttrs>();
-    return input == 0 && (a.gemm || a.tile_parts > 0);
+    const DenseForm& form = node.attrs_as<DenseAttrs>().form;
+    return input == 0 && (form.gemm || form.on_tiles());
   };
   set.add(std::move(dense));
 
@@ -277,7 +282,7 @@ void add_dense_ops(OpSet& set) {
     auto [m, k] = matrix_of(node.inputs[0]->type.shape, node.attrs_as<MatmulAttrs>().transpose_a);
     return element_count(node.result()->type.shape) * k * 2;
   };
-  matmul.stages_input = [](const Node& node, size_t) { return node.attrs_as<MatmulAttrs>().gemm; };
+  matmul.stages_input = [](const Node& node, size_t) { return node.attrs_as<MatmulAttrs>().form.gemm; };
   set.add(std::move(matmul));
 }
 

@@ -1,6 +1,6 @@
 // Attributes of matrix products.
 //
-// nn.dense: x (…, K) times a weight, in their type, but of u8 times i8 in i32, without loss;
+// nn.dense: x (…, K) times a weight, in their type, but of u8 times i8 in i32, without loss; by its form:
 // weight_block == 0: weight (K, units); nb = weight_block > 0: weight
 // (ceil(units/nb), K, nb), zero-filled, also in f16 for f32 data: stage "half_operand" rounds those. Result
 // (…, units). Stages, with roles (host/tensor/role.h) in brackets: "dense" (kPlainDense); packed: "dense"
@@ -30,30 +30,47 @@
 
 namespace gantry {
 
-struct DenseAttrs : AttrsOf<DenseAttrs> {
-  int64_t units = 0;
+/// How it is computed, and how its weight lies for that. As it is made, it is the op's definition.
+struct DenseForm {
   int64_t weight_block = 0;
   int64_t fixed_bits = 0;  ///< not 0: weights as integers, 20 or 24
   bool gemm = false;       ///< the form for tiled matrix products; weight (K, units)
   int64_t tile_parts = 0;  ///< not 0: on tile registers, weight as nn.tile_weight makes it (host/ops/tiles.h)
   TileUnit tile_unit{};
+
+  bool on_tiles() const { return tile_parts > 0; }
+};
+
+struct DenseAttrs : AttrsOf<DenseAttrs> {
+  int64_t units = 0;
+  DenseForm form;
+
   void fields(AttrVisitor& visit) override {
     visit("units", units);
-    visit("weight_block", weight_block);
-    visit("fixed_bits", fixed_bits);
-    visit("gemm", gemm);
-    visit("tile_parts", tile_parts);
-    visit_tile_unit(visit, tile_unit);
+    visit.choices([&] {
+      visit("weight_block", form.weight_block);
+      visit("fixed_bits", form.fixed_bits);
+      visit("gemm", form.gemm);
+      visit("tile_parts", form.tile_parts);
+      visit_tile_unit(visit, form.tile_unit);
+    });
   }
+  /// No form for some target was made of it yet.
+  bool as_in_model() const { return form.weight_block == 0 && !form.gemm && form.tile_parts == 0; }
+};
+
+struct MatmulForm {
+  bool gemm = false;  ///< for tiled matrix products
 };
 
 struct MatmulAttrs : AttrsOf<MatmulAttrs> {
   bool transpose_a = false, transpose_b = false;
-  bool gemm = false;  ///< the form for tiled matrix products
+  MatmulForm form;
+
   void fields(AttrVisitor& visit) override {
     visit("transpose_a", transpose_a);
     visit("transpose_b", transpose_b);
-    visit("gemm", gemm);
+    visit.choices([&] { visit("gemm", form.gemm); });
   }
 };
 

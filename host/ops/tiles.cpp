@@ -132,8 +132,9 @@ Shape tile_weight_shape(const ConvAttrs& attrs, int64_t channels_in) {
 }
 
 Shape tile_weight_shape(const DenseAttrs& a, int64_t depth) {
-  return packed_shape({.unit = a.tile_unit, .parts = a.tile_parts, .columns = a.units, .depth = depth},
-                      tile_columns(a.tile_unit, a.units));
+  return packed_shape(
+      {.unit = a.form.tile_unit, .parts = a.form.tile_parts, .columns = a.units, .depth = depth},
+      tile_columns(a.form.tile_unit, a.units));
 }
 
 Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, const Tensor& weight) {
@@ -194,7 +195,7 @@ Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const
   Expr count(1);
   for (const Expr& extent : extents) count = count * extent;
   count = simplify(count);
-  const TileGeometry& tile = geometry_of(a.tile_unit);
+  const TileGeometry& tile = geometry_of(a.form.tile_unit);
   Expr rows = simplify(ops::with_row_slack(count));
   int64_t depth = simplify(x.shape().back()).as<IntImmNode>()->value;
   auto element = [&](const Expr&, const Expr& row, const Expr& k) {
@@ -202,10 +203,10 @@ Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const
     at.push_back(k);
     return if_then_else(lt(row, count), x(at), const_of(tile.data(), 0));
   };
-  Tensor data = ops::tile_rows(tile, a.tile_parts, depth, Expr(1), rows, element);
+  Tensor data = ops::tile_rows(tile, a.form.tile_parts, depth, Expr(1), rows, element);
   auto none = [](const Expr&, const Expr&) { return Expr(0); };
   Tensor product =
-      ops::tile_product(tile, a.tile_parts, data, weight, rows, {.phase = none, .distance = none});
+      ops::tile_product(tile, a.form.tile_parts, data, weight, rows, {.phase = none, .distance = none});
   auto output = [&](const std::vector<Expr>& i) {
     return product({ops::flatten({i.begin(), i.end() - 1}, extents), i.back()});
   };

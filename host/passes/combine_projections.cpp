@@ -81,7 +81,7 @@ class ProjectionCombiner {
         return std::nullopt;
     }
     const auto* attrs = node ? node->match(nn::dense) : nullptr;
-    if (attrs == nullptr || attrs->tile_parts == 0) return std::nullopt;
+    if (attrs == nullptr || attrs->form.tile_parts == 0) return std::nullopt;
     found.dense = node;
     if (found.bias && !(found.bias->type.shape == Shape{attrs->units})) return std::nullopt;
     const Node* packed = producer_of(node->inputs[1], nn::tile_weight);
@@ -98,8 +98,8 @@ class ProjectionCombiner {
       if (!found) continue;
       auto group = std::ranges::find_if(groups, [&](const auto& other) {
         return other[0].dense->inputs[0] == found->dense->inputs[0] &&
-               other[0].dense->template attrs_as<DenseAttrs>().tile_parts ==
-                   found->dense->template attrs_as<DenseAttrs>().tile_parts;
+               other[0].dense->template attrs_as<DenseAttrs>().form.tile_parts ==
+                   found->dense->template attrs_as<DenseAttrs>().form.tile_parts;
       });
       if (group == groups.end()) group = groups.insert(group, std::vector<Projection>());
       auto same = std::ranges::find(*group, found->result, &Projection::result);

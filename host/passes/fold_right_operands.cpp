@@ -86,7 +86,7 @@ class OperandFolder {
   void run() {
     for (Node* node : rewriter_.nodes()) {
       const auto* attrs = node->match(op::matmul);
-      if (attrs == nullptr || attrs->gemm) continue;
+      if (attrs == nullptr || attrs->form.gemm) continue;
       while (Node* folded = fold(*node)) node = folded;
     }
   }

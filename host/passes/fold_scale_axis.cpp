@@ -54,7 +54,7 @@ std::optional<WeightAxes> weight_axes(const Node& node) {
   }
   if (const auto* conv = node.match(nn::conv_transpose)) return conv_weight(weight, conv->groups, true);
   const auto* dense = node.match(nn::dense);
-  if (dense == nullptr || dense->weight_block != 0 || dense->gemm || dense->tile_parts != 0) return std::nullopt;
+  if (dense == nullptr || !dense->as_in_model()) return std::nullopt;
   return WeightAxes{weight, {1, weight[1]}, {weight[0], 1}, weight[1], weight[0]};
 }
 

@@ -100,7 +100,7 @@ Value* product_of_bytes(const Builder& build, const Bytes& given, const std::str
 /// In place of the product; null where it is none of bytes.
 Value* rewritten(const Rewriter& rewriter, const Node& node) {
   const MatmulAttrs* attrs = node.match(op::matmul);
-  if (attrs == nullptr || attrs->transpose_a || attrs->gemm) return nullptr;
+  if (attrs == nullptr || attrs->transpose_a || attrs->form.gemm) return nullptr;
   const Value& weight = *node.inputs[1];
   if (!weight.is_constant() || weight.type.dtype != DType::kI32 || weight.type.rank() != 2) return nullptr;
   const std::optional<Bytes> data = as_bytes(*node.inputs[0]);

@@ -81,7 +81,7 @@ class AttentionRecognizer {
     match.leading.push_back(leading_of(scores->type.shape));
     const auto* attrs = node->match(op::matmul);
     if (attrs != nullptr) {
-      match.product = attrs->gemm || attrs->transpose_a ? nullptr : node;
+      match.product = attrs->form.gemm || attrs->transpose_a ? nullptr : node;
       return match.product != nullptr;
     }
     if (views_elements(*node))
@@ -154,7 +154,7 @@ class AttentionRecognizer {
       user = only_user(weights);
     }
     const auto* attrs = user != nullptr ? user->match(op::matmul) : nullptr;
-    if (attrs == nullptr || attrs->gemm || attrs->transpose_a || attrs->transpose_b) return;
+    if (attrs == nullptr || attrs->form.gemm || attrs->transpose_a || attrs->transpose_b) return;
     if (user->inputs[0] != weights || user->inputs[1] == weights) return;
     found.leading.push_back(leading_of(user->result()->type.shape));
     replace(found, *user);

@@ -183,15 +183,16 @@ Value* WeightPacker::tiles(Value* weight, const ConvAttrs& attrs) {
 }
 
 Value* WeightPacker::tiles(Value* weight, const DenseAttrs& attrs) {
-  auto packing = tile_weight(attrs.tile_unit, attrs.tile_parts, attrs.units);
+  auto packing = tile_weight(attrs.form.tile_unit, attrs.form.tile_parts, attrs.units);
   packing->dense = true;
-  if (attrs.tile_parts < 3 && weight->is_constant() && is_float(weight->type.dtype))
-    weight = constant(weight->name, balanced_weight(*weight->constant, attrs.tile_parts, OutputAxis::kLast));
+  if (attrs.form.tile_parts < 3 && weight->is_constant() && is_float(weight->type.dtype))
+    weight =
+        constant(weight->name, balanced_weight(*weight->constant, attrs.form.tile_parts, OutputAxis::kLast));
   return add(nn::tile_weight, {weight}, packing);
 }
 
 Value* WeightPacker::dense(Value* weight, const DenseAttrs& attrs) {
-  const int64_t block = attrs.weight_block;
+  const int64_t block = attrs.form.weight_block;
   const Dim depth = weight->type.shape[0];
   Value* value = pad_to_multiple(weight, 1, block);
   value = reshape(value, {depth, ceildiv(attrs.units, block), block});

@@ -27,7 +27,8 @@ void make_weight_products_dense(Graph& graph, PassContext& context) {
   const Rewriter rewriter(graph.main, context);
   for (Node* node : rewriter.nodes()) {
     const auto* attrs = node->match(op::matmul);
-    if (attrs == nullptr || attrs->gemm || attrs->transpose_a || node->inputs[0]->is_constant()) continue;
+    if (attrs == nullptr || attrs->form.gemm || attrs->transpose_a || node->inputs[0]->is_constant())
+      continue;
     if (attrs->transpose_b && context.small) continue;  // the turned weight may be one more
     if (is_dense_weight(*node->inputs[1], attrs->transpose_b))
       make_dense(rewriter, *node, attrs->transpose_b);

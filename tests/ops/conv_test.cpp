@@ -199,7 +199,7 @@ TEST(Dense, PackedWeightsGiveTheSameAsPlainOnes) {
   auto plain = std::make_shared<DenseAttrs>();
   plain->units = kUnits;
   auto blocked = std::make_shared<DenseAttrs>(*plain);
-  blocked->weight_block = kBlock;
+  blocked->form.weight_block = kBlock;
   EXPECT_EQ(run("nn.dense", plain, {constant({kRows, kDepth}, x), constant({kDepth, kUnits}, w)}), expected);
   EXPECT_EQ(run("nn.dense", blocked, {constant({kRows, kDepth}, x), constant({2, kDepth, kBlock}, packed)}),
             expected);

@@ -234,7 +234,7 @@ std::vector<double> product(const ConstantPtr& a, const ConstantPtr& b, int64_t 
 TEST(GemmForm, DenseRunsOverAllRows) {
   auto attrs = std::make_shared<DenseAttrs>();
   attrs->units = 5;
-  attrs->gemm = true;
+  attrs->form.gemm = true;
   ConstantPtr x = noise({2, 3, 4, 7}, 1), w = noise({7, 5}, 2);
   Result result = run("nn.dense", attrs, {x, w});
   EXPECT_LT(error_of(result.values, product(x, w, 1, 0, 0, 24, 5, 7, false, false)), 1e-6);
@@ -257,7 +257,7 @@ TEST(PlainForm, DenseOfBytesHasSumsOfIntegers) {
   std::vector<int32_t> sums;
   for (const float bits : y.values) sums.push_back(std::bit_cast<int32_t>(bits));
   EXPECT_EQ(sums, (std::vector<int32_t>{-97920, 65025, -768, 384}));
-  attrs->weight_block = 2;
+  attrs->form.weight_block = 2;
   EXPECT_THROW(run("nn.dense", attrs,
                    {make_constant({DType::kU8, {2, 3}}, x), make_constant({DType::kI8, {1, 3, 2}}, w)}),
                Error);
@@ -269,7 +269,7 @@ TEST(GemmForm, MatmulBroadcastsAndTransposesItsOperands) {
       auto attrs = std::make_shared<MatmulAttrs>();
       attrs->transpose_a = transpose_a;
       attrs->transpose_b = transpose_b;
-      attrs->gemm = true;
+      attrs->form.gemm = true;
       ConstantPtr a = noise(transpose_a ? Shape{2, 3, 7, 4} : Shape{2, 3, 4, 7}, 1);
       ConstantPtr b = noise(transpose_b ? Shape{5, 7} : Shape{7, 5}, 2);
       EXPECT_LT(error_of(run("matmul", attrs, {a, b}).values,
@@ -281,7 +281,7 @@ TEST(GemmForm, MatmulBroadcastsAndTransposesItsOperands) {
 
 TEST(GemmForm, MatricesInPlaceAreReadDirectly) {
   auto attrs = std::make_shared<MatmulAttrs>();
-  attrs->gemm = true;
+  attrs->form.gemm = true;
   EXPECT_THAT(run("matmul", attrs, {noise({4, 7}, 1), noise({7, 5}, 2)}).stages,
               ElementsAre("gemm", "gemm_output"));
   EXPECT_THAT(run("matmul", attrs, {noise({6, 4, 7}, 1), noise({6, 7, 5}, 2)}).stages,

@@ -285,9 +285,9 @@ TEST(AlterLayout, MatrixProductsTakeTheFormThatTheTargetWants) {
       "f32], units=5)\n  %z = matmul(%y, %y, transpose_b=true)\n  return %z\n}\n",
       products({"gemm", {}}));
   const Only dense(text, nn::dense);
-  EXPECT_TRUE(dense->gemm);
+  EXPECT_TRUE(dense->form.gemm);
   EXPECT_EQ(dense.weight_type(), "Tensor[(8, 5), f32]");
-  EXPECT_TRUE(Only(text, op::matmul)->gemm);
+  EXPECT_TRUE(Only(text, op::matmul)->form.gemm);
 }
 
 /// A product whose weights are 1 but for one in each chunk of the depth.
@@ -315,16 +315,16 @@ Only<DenseAttrs> altered_product(float other, std::vector<int64_t> bits) {
 
 TEST(AlterLayout, WeightsBecomeIntegersWhereTheseAreExactEnough) {
   const auto short_ones = altered_product(2, {20, 24}), long_ones = altered_product(2, {24});
-  EXPECT_EQ(short_ones->fixed_bits, 20);
+  EXPECT_EQ(short_ones->form.fixed_bits, 20);
   EXPECT_EQ(short_ones.weight_type(), "Tensor[(1, 100, 10), i32]");
-  EXPECT_EQ(long_ones->fixed_bits, 24);
+  EXPECT_EQ(long_ones->form.fixed_bits, 24);
   EXPECT_EQ(long_ones.weight_type(), "Tensor[(1, 100, 12), i32]");
   const auto floats = altered_product(2, {});
-  EXPECT_EQ(floats->weight_block, 8);
-  EXPECT_EQ(floats->fixed_bits, 0);
+  EXPECT_EQ(floats->form.weight_block, 8);
+  EXPECT_EQ(floats->form.fixed_bits, 0);
   for (float other : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     const auto special = altered_product(other, {20, 24});
-    EXPECT_EQ(special->fixed_bits, 0);
+    EXPECT_EQ(special->form.fixed_bits, 0);
     EXPECT_EQ(special.weight_type(), "Tensor[(1, 100, 8), f32]");
   }
 }

@@ -48,7 +48,7 @@ double largest_difference(const Shape& leading, int64_t depth, int64_t units, in
   }
   auto attrs = std::make_shared<DenseAttrs>();
   attrs->units = units;
-  attrs->weight_block = block;
+  attrs->form.weight_block = block;
   Node* node = infer_and_add(f, op_set().get(nn::dense), attrs, values, {"node"});
   const std::vector<Tensor> outputs = op_def(*node).compute(*node, tensors);
   const ConstantPtr expected = interpret(outputs, given).at(0);

@@ -119,33 +119,34 @@ int64_t rows_of(const TensorType& type) {
 void explain_dense_on_cpu(const Node& node, const MachineModel& machine, Explanation& explanation,
                           Words& words) {
   const auto& attrs = node.attrs_as<DenseAttrs>();
+  const DenseForm& form = attrs.form;
   const TensorType& data = node.inputs[0]->type;
-  if (attrs.tile_parts > 0) {
-    add_tile_unit(words, attrs.tile_unit, attrs.tile_parts);
+  if (form.on_tiles()) {
+    add_tile_unit(words, form.tile_unit, form.tile_parts);
     if (data.shape.back().is_constant())
       explanation.cycles =
-          cpu::predicted_tile_cycles(data, attrs.units, attrs.tile_unit, attrs.tile_parts, machine);
+          cpu::predicted_tile_cycles(data, attrs.units, form.tile_unit, form.tile_parts, machine);
     return;
   }
-  if (attrs.weight_block == 0 || !data.shape.back().is_constant()) return;
+  if (form.weight_block == 0 || !data.shape.back().is_constant()) return;
   DenseWork work;
   work.half = is_half(node);
   work.rows = rows_of(data);
   work.depth = data.shape.back().value();
   work.units = attrs.units;
   work.element_bytes = byte_width(work.half ? DType::kF16 : data.dtype);
-  work.fixed_bits = static_cast<int>(attrs.fixed_bits);
+  work.fixed_bits = static_cast<int>(form.fixed_bits);
   work.given_rows = given_rows(node);
-  const DenseTile tile = choose_dense_tile(work, machine, attrs.weight_block);
+  const DenseTile tile = choose_dense_tile(work, machine, form.weight_block);
   add_tile(words, tile.tile);
   if (tile.block_rows > tile.tile.rows) words.push_back(fmt::format("{} rows a panel", tile.block_rows));
   explanation.cycles = predicted_dense_cycles(work, tile, machine);
 }
 
 void explain_dense(const Node& node, const Target& target, Explanation& explanation, Words& words) {
-  const auto& attrs = node.attrs_as<DenseAttrs>();
-  if (attrs.weight_block > 0) words.push_back(fmt::format("block {}", attrs.weight_block));
-  if (attrs.gemm) words.emplace_back("tiled product");
+  const DenseForm& form = node.attrs_as<DenseAttrs>().form;
+  if (form.weight_block > 0) words.push_back(fmt::format("block {}", form.weight_block));
+  if (form.gemm) words.emplace_back("tiled product");
   if (!target.for_gpu()) explain_dense_on_cpu(node, target.machine, explanation, words);
   if (is_half(node)) words.emplace_back("products in f16");
 }
@@ -183,7 +184,7 @@ Explanation explain(const Node& node, const Target& target) {
     explain_dense(node, target, explanation, words);
   } else if (const auto* recurrence = node.attrs_if<RecurrenceAttrs>()) {
     explain_recurrence(*recurrence, words);
-  } else if (const auto* matmul = node.match(op::matmul); matmul && matmul->gemm) {
+  } else if (const auto* matmul = node.match(op::matmul); matmul && matmul->form.gemm) {
     words.emplace_back("tiled product");
   } else if (const auto* attention = node.match(nn::attention)) {
     words.push_back(fmt::format("scores stay in the cache, vectors of {}", attention->form.lanes));
