@@ -92,7 +92,7 @@ std::vector<int64_t> runs_of(const FormQuestion& question) {
 bool is_recurrence(const FormQuestion& question, const FormContext&) {
   const auto* attrs = question.node.attrs_if<RecurrenceAttrs>();
   // Of a packed weight, the initial state alone says how many units there are.
-  return attrs != nullptr && attrs->weight_block == 0 && question.weight->is_constant() &&
+  return attrs != nullptr && attrs->form.weight_block == 0 && question.weight->is_constant() &&
          question.node.inputs[2]->type.shape[2].is_constant();
 }
 
@@ -114,11 +114,12 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
   auto attrs = std::make_shared<RecurrenceAttrs>(*given.question.node.attrs_if<RecurrenceAttrs>());
-  attrs->weight_block = given.decision.knob("columns");
-  attrs->sequences = given.decision.knob("sequences", 1);
-  attrs->directions_in_turn = given.decision.knob("in_turn") != 0;
+  attrs->form = {.weight_block = given.decision.knob("columns"),
+                 .sequences = given.decision.knob("sequences", 1),
+                 .directions_in_turn = given.decision.knob("in_turn") != 0};
   const Value& weight = *given.question.weight;
-  const ConstantPtr packed = packed_recurrent_weight(*weight.constant, runs_of(given.question), attrs->weight_block);
+  const ConstantPtr packed =
+      packed_recurrent_weight(*weight.constant, runs_of(given.question), attrs->form.weight_block);
   return {.attrs = attrs, .weights = {packer.constant(weight.name, packed)}};
 }
 

@@ -15,8 +15,8 @@ using ops::input_type;
 using ops::require;
 
 const Dim& units_of(const Node& node) {
-  return node.attrs_as<RecurrenceAttrs>().weight_block > 0 ? input_type(node, 2).shape[2]
-                                                           : input_type(node, 1).shape[1];
+  return node.attrs_as<RecurrenceAttrs>().form.weight_block > 0 ? input_type(node, 2).shape[2]
+                                                                : input_type(node, 1).shape[1];
 }
 
 int64_t packed_columns(const std::vector<int64_t>& runs) {
@@ -30,7 +30,7 @@ std::vector<TensorType> infer_recurrence(const Node& node, Function& function, i
   const TensorType &projection = input_type(node, 0), &weight = input_type(node, 1);
   ops::require_dtype(projection.dtype == DType::kF32, projection.dtype);
   const auto& attrs = node.attrs_as<RecurrenceAttrs>();
-  const bool packed = attrs.weight_block > 0;
+  const bool packed = attrs.form.weight_block > 0;
   const TensorType& initial = input_type(node, 2);
   require(projection.rank() == 3 && weight.rank() == (packed ? 2 : 3) && initial.rank() == 3,
           "projection {}, recurrent weight {} and initial state {} have wrong ranks", projection.str(),
@@ -40,8 +40,8 @@ std::vector<TensorType> infer_recurrence(const Node& node, Function& function, i
   require(hidden.value() > 0, "there are no hidden units");
   require(directions == Dim(1) || (directions == Dim(2) && !attrs.reverse),
           "there are one direction or two, of which the second one is reversed");
-  require(attrs.weight_block >= 0 && attrs.weight_block % kRecurrentLanes == 0 && attrs.sequences >= 1 &&
-              (packed || attrs.sequences == 1),
+  require(attrs.form.weight_block >= 0 && attrs.form.weight_block % kRecurrentLanes == 0 &&
+              attrs.form.sequences >= 1 && (packed || attrs.form.sequences == 1),
           "a recurrent weight is packed in strips of multiples of {} columns, for one sequence or more",
           kRecurrentLanes);
   if (packed) {

@@ -30,25 +30,33 @@ namespace gantry {
 /// Columns that loops over a step's gates take at once.
 constexpr int64_t kRecurrentLanes = 16;
 
+/// How its steps are computed, and how the recurrent weight lies for that.
+struct RecurrenceForm {
+  int64_t weight_block = 0;  ///< of the packed recurrent weight; 0: it is as the model has it
+  int64_t sequences = 1;     ///< of a direction that meet a packed weight together
+  /// Of two directions: one after the other, each shared by two threads, in whose caches it has room, instead
+  /// of each on a thread of its own, in whose cache it has none.
+  bool directions_in_turn = false;
+};
+
 struct RecurrenceAttrs : AttrsOf<RecurrenceAttrs> {
   /// From the last step of each sequence to its first; of two directions the second one does so anyway.
   bool reverse = false;
   bool linear_before_reset = false;  ///< GRU: reset after the product
   bool couple_gates = false;         ///< LSTM: f = 1 - i
   bool relu = false;                 ///< RNN: relu instead of tanh
-  int64_t weight_block = 0;          ///< of the packed recurrent weight; 0: it is as the model has it
-  int64_t sequences = 1;             ///< of a direction that meet a packed weight together
-  /// Of two directions: one after the other, each shared by two threads, in whose caches it has room, instead
-  /// of each on a thread of its own, in whose cache it has none.
-  bool directions_in_turn = false;
+  RecurrenceForm form;
+
   void fields(AttrVisitor& visit) override {
     visit("reverse", reverse);
     visit("linear_before_reset", linear_before_reset);
     visit("couple_gates", couple_gates);
     visit("relu", relu);
-    visit("weight_block", weight_block);
-    visit("sequences", sequences);
-    visit("directions_in_turn", directions_in_turn);
+    visit.choices([&] {
+      visit("weight_block", form.weight_block);
+      visit("sequences", form.sequences);
+      visit("directions_in_turn", form.directions_in_turn);
+    });
   }
 };
 

@@ -206,7 +206,7 @@ class Launches {
 }  // namespace
 
 void RecurrenceLoops::build_launches(LoopBuilder& builder) const {
-  internal_check(attrs.weight_block == 0, "a recurrence on a GPU reads its weight as the model has it");
+  internal_check(attrs.form.weight_block == 0, "a recurrence on a GPU reads its weight as the model has it");
   Launches(*this, builder).build();
 }
 

@@ -52,10 +52,10 @@ class Nest {
   Stmt build(const Expr& groups, const Expr& first) {
     Expr group = make_var("group");
     const auto known = constant_of(groups);
-    many_groups_ = !spec_.attrs.directions_in_turn && (spec_.directions > 1 || (known && *known > 1));
+    many_groups_ = !spec_.attrs.form.directions_in_turn && (spec_.directions > 1 || (known && *known > 1));
     const bool all_at_once = spec_.kind != Kind::kGru || spec_.attrs.linear_before_reset;
     const auto all = [&](auto what) { return std::all_of(spec_.runs.begin(), spec_.runs.end(), what); };
-    halves_ = spec_.attrs.directions_in_turn &&
+    halves_ = spec_.attrs.form.directions_in_turn &&
               all([&](int64_t run) { return run / (widest() * kLanes) % 2 == 0; });
     turns_ = all_at_once && (halves_ || all([&](int64_t run) { return !shared(run); }));
     direction_ = spec_.directions == 1 ? Expr(0) : floordiv(group, groups);
@@ -63,7 +63,7 @@ class Nest {
     Stmt steps = for_loop(step_, 0, spec_.steps, LoopKind::kSerial, one_step());
     Stmt body = block({initial_states(), steps});
     for (const Buffer& buffer : {gate_values_, reset_state_}) body = allocate(buffer, body);
-    const LoopKind kind = spec_.attrs.directions_in_turn ? LoopKind::kSerial : LoopKind::kParallel;
+    const LoopKind kind = spec_.attrs.form.directions_in_turn ? LoopKind::kSerial : LoopKind::kParallel;
     return for_loop(group, 0, groups * spec_.directions, kind, body);
   }
 
@@ -87,8 +87,8 @@ class Nest {
     std::function<Expr(Expr, Expr, Expr)> start;
   };
 
-  bool packed() const { return spec_.attrs.weight_block > 0; }
-  int64_t widest() const { return packed() ? spec_.attrs.weight_block / kLanes : kMaxVectors; }
+  bool packed() const { return spec_.attrs.form.weight_block > 0; }
+  int64_t widest() const { return packed() ? spec_.attrs.form.weight_block / kLanes : kMaxVectors; }
   size_t states() const { return spec_.kind == Kind::kLstm ? 2 : 1; }
   bool present(size_t input) const { return input < spec_.input_at.size() && spec_.input_at[input] >= 0; }
   const Buffer& input(size_t i) const { return builder_.input(spec_.input_at[i]); }
@@ -374,7 +374,7 @@ Expr RecurrenceLoops::time_in(const Expr& direction, const Expr& step, const Exp
 }
 
 void RecurrenceLoops::build(LoopBuilder& builder) const {
-  const int64_t together = attrs.sequences;
+  const int64_t together = attrs.form.sequences;
   const Expr groups = simplify(floordiv(batch, together)), rest = simplify(batch - groups * together);
   const auto fixed_rest = constant_of(rest);
   if (constant_of(groups) != 0) builder.emit(Nest(*this, builder, together).build(groups, 0));

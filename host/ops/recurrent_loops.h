@@ -11,7 +11,7 @@ namespace gantry {
 /// Everything the nest depends on. Directions and the sequences of a batch are independent, rows of the
 /// states and of a step's results: the outermost loop is parallel over groups of rows that meet the weight
 /// together. Where there is a single group and the weight is large, the threads share each step's products;
-/// so do they where directions are taken in turn (RecurrenceAttrs::directions_in_turn). A step's gates are
+/// so do they where directions are taken in turn (RecurrenceForm::directions_in_turn). A step's gates are
 /// products with the recurrent weight, computed in strips of a few vectors a row, whose sums stay in
 /// registers while the loop over hidden units broadcasts the states.
 struct RecurrenceLoops {

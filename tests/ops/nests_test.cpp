@@ -343,8 +343,8 @@ TEST(Recurrences, PackedWeightsGiveTheSameResults) {
           auto attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
           const auto expected = run_nests(p.op, attrs, inputs, NestKind::kCpu);
           attrs = std::make_shared<RecurrenceAttrs>(c.attrs);
-          attrs->weight_block = p.block;
-          attrs->sequences = p.sequences;
+          attrs->form.weight_block = p.block;
+          attrs->form.sequences = p.sequences;
           inputs[1] = packed_weight(inputs[1], p.runs, p.block);
           const auto actual = run_nests(p.op, attrs, inputs, NestKind::kCpu);
           for (size_t r = 0; r < expected.size(); ++r)

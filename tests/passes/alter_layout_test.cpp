@@ -345,19 +345,19 @@ TEST(AlterLayout, RecurrentWeightsArePackedAsAStepReadsThem) {
                    forms), nn::lstm_recurrence);
   };
   const auto whole = with_units(64), padded = with_units(13), plain = with_units(7);
-  EXPECT_EQ(whole->weight_block, 64);
-  EXPECT_EQ(whole->sequences, 3);
+  EXPECT_EQ(whole->form.weight_block, 64);
+  EXPECT_EQ(whole->form.sequences, 3);
   EXPECT_EQ(whole.weight_type(), "Tensor[(1, 16384), f32]");
-  EXPECT_EQ(padded->weight_block, 64);
+  EXPECT_EQ(padded->form.weight_block, 64);
   EXPECT_EQ(padded.weight_type(), "Tensor[(1, 832), f32]") << "4 x 13 columns are padded to 64";
-  EXPECT_EQ(plain->weight_block, 0);
+  EXPECT_EQ(plain->form.weight_block, 0);
   EXPECT_EQ(plain.weight_type(), "Tensor[(1, 7, 28), f32]");
   EXPECT_THAT(asked, ::testing::ElementsAre(256, 52, 28));
   const std::string unknown = altered(
       "fn @main(%x: Tensor[(5, 3, 16), f32], %h: Tensor[(1, 3, H), f32]) -> Tensor[(5, 1, 3, 16), f32] "
       "{\n  %y, %s = nn.rnn_recurrence(%x, @r: Tensor[(1, 16, 16), f32], %h)\n  return %y\n}\n",
       forms);
-  EXPECT_EQ(Only(unknown, nn::rnn_recurrence)->weight_block, 0)
+  EXPECT_EQ(Only(unknown, nn::rnn_recurrence)->form.weight_block, 0)
       << "a packed weight does not say how many units there are";
 }
 

@@ -151,11 +151,11 @@ void explain_dense(const Node& node, const Target& target, Explanation& explanat
   if (is_half(node)) words.emplace_back("products in f16");
 }
 
-void explain_recurrence(const RecurrenceAttrs& attrs, Words& words) {
-  if (attrs.weight_block == 0) return words.emplace_back("weights as in the model"), void();
-  words.push_back(fmt::format("strips of {} columns", attrs.weight_block));
-  words.push_back(fmt::format("{} sequence{} at once", attrs.sequences, attrs.sequences == 1 ? "" : "s"));
-  if (attrs.directions_in_turn) words.emplace_back("one direction after the other");
+void explain_recurrence(const RecurrenceForm& form, Words& words) {
+  if (form.weight_block == 0) return words.emplace_back("weights as in the model"), void();
+  words.push_back(fmt::format("strips of {} columns", form.weight_block));
+  words.push_back(fmt::format("{} sequence{} at once", form.sequences, form.sequences == 1 ? "" : "s"));
+  if (form.directions_in_turn) words.emplace_back("one direction after the other");
 }
 
 void explain_transposition(const Node& node, const Target& target, Explanation& explanation) {
@@ -183,7 +183,7 @@ Explanation explain(const Node& node, const Target& target) {
   } else if (node.is(nn::dense)) {
     explain_dense(node, target, explanation, words);
   } else if (const auto* recurrence = node.attrs_if<RecurrenceAttrs>()) {
-    explain_recurrence(*recurrence, words);
+    explain_recurrence(recurrence->form, words);
   } else if (const auto* matmul = node.match(op::matmul); matmul && matmul->form.gemm) {
     words.emplace_back("tiled product");
   } else if (const auto* attention = node.match(nn::attention)) {
