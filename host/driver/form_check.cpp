@@ -30,10 +30,12 @@ void expect_units(const Function& function, const Target& target) {
     for (const auto& body : node->bodies) expect_units(*body, target);
     const std::optional<TileUnit> wanted = unit_of(*node);
     if (!wanted || has_unit(target, *wanted)) continue;
-    user_error("node {} ({}) is to be computed by {}, which {} has not: this text was made for another target; "
-               "compile it for that, or take the graph as it was read (gantry ir MODEL -o OUT.gir)",
-               node->origin.empty() ? "%" + node->result()->name : fmt::format("{}", fmt::join(node->origin, ", ")),
-               node->op->name, name_of(*wanted), target.name);
+    user_error(
+        "{}node {} ({}) is to be computed by {}, which {} has not: this text was made for another target; "
+        "compile it for that, or take the graph as it was read (gantry ir MODEL -o OUT.gir)",
+        node->decision && !node->decision->place.empty() ? node->decision->place + ": " : "",
+        node->origin.empty() ? "%" + node->result()->name : fmt::format("{}", fmt::join(node->origin, ", ")),
+        node->op->name, name_of(*wanted), target.name);
   }
 }
 

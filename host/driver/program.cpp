@@ -25,17 +25,22 @@
 namespace gantry {
 namespace {
 
+/// The first place in a file where a decision of the kernel's nodes stands, and ": "; empty where none does.
+std::string place_of(const KernelWork& work) {
+  for (const KernelWork::Step& step : work.steps()) {
+    if (step.decision != nullptr && !step.decision->place.empty()) return step.decision->place + ": ";
+  }
+  return "";
+}
+
 /// A kernel that cannot be scheduled as its nodes' decisions say.
 class UnfitKernel : public KnobMisfit {
  public:
-  UnfitKernel(const std::string& message, const KernelWork& work) : KnobMisfit(message) {
+  UnfitKernel(const std::string& message, const KernelWork& work) : KnobMisfit(place_of(work) + message) {
     for (const KernelWork::Step& step : work.steps()) {
       if (step.decision != nullptr) nodes_.emplace_back(step.op, step.origin);
     }
   }
-  /// The same, said of the line of a file in which the decision stands.
-  UnfitKernel(const UnfitKernel& other, const std::string& place)
-      : KnobMisfit(fmt::format("{}: {}", place, other.what())), nodes_(other.nodes_) {}
   /// The decision was made for a node that is in the kernel.
   bool concerns(const NodeDecision& decision) const {
     return std::ranges::any_of(
@@ -284,15 +289,7 @@ void optimise(Program& program, const Target& target, const CompileOptions& opti
 
 void lower(Program& program, const Target& target, const CompileOptions& options) {
   KernelTable kernels(program, target, options);
-  try {
-    FunctionLowering(program, kernels, target, options).run(program.graph.main, true);
-  } catch (const UnfitKernel& kernel) {
-    const auto given = std::ranges::find_if(program.decisions, [&](const NodeDecision& decision) {
-      return !decision.place.empty() && kernel.concerns(decision);
-    });
-    if (given == program.decisions.end()) throw;
-    throw UnfitKernel(kernel, given->place);
-  }
+  FunctionLowering(program, kernels, target, options).run(program.graph.main, true);
 }
 
 /// Puts down which recorded decisions are why the kernel does not fit; throws it again if there are none.

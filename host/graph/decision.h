@@ -20,11 +20,13 @@ struct Decision {
   std::string form;  ///< letters, digits and _; "plain": as the op's own definition says
   /// Named whole numbers, in the order in which the form lists them; those at their default are left out.
   std::vector<std::pair<std::string, int64_t>> knobs;
+  /// Where a user has written it, for messages: "m.gir:7"; empty: nowhere. No part of what is decided.
+  std::string place = {};
 
   int64_t knob(std::string_view name, int64_t otherwise = 0) const;
   /// Adds a knob, unless it has its default.
   void set(std::string name, int64_t value, int64_t otherwise = 0);
-  bool operator==(const Decision&) const = default;
+  bool operator==(const Decision& other) const { return form == other.form && knobs == other.knobs; }
 };
 
 /// "{form=direct, block=32}".

@@ -407,9 +407,12 @@ Placement FunctionParser::parse_placement() {
 std::optional<Decision> FunctionParser::parse_decision_in_line() {
   if (!cursor_.accept_in_line("{")) return std::nullopt;
   const size_t place = cursor_.place();
+  const size_t line = cursor_.line();
   const std::string text(cursor_.until("}\n"));
   cursor_.expect("}");
-  return at_place(place, [&] { return parse_decision("{" + text + "}"); });
+  Decision decision = at_place(place, [&] { return parse_decision("{" + text + "}"); });
+  if (context_.program != nullptr) decision.place = fmt::format("{}:{}", context_.program->name, line);
+  return decision;
 }
 
 std::vector<TensorType> FunctionParser::inferred_types(const Node& node, size_t place) {

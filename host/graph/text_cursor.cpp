@@ -70,6 +70,13 @@ bool is_graph_text(std::string_view bytes) {
   return false;
 }
 
+size_t TextCursor::line() {
+  if (at_ < counted_) counted_ = 0, line_ = 1;
+  line_ += static_cast<size_t>(std::ranges::count(text_.substr(counted_, at_ - counted_), '\n'));
+  counted_ = at_;
+  return line_;
+}
+
 void TextCursor::fail_expected(std::string_view expected) {
   const size_t here = place();
   if (here >= text_.size()) fail_at(here, fmt::format("expected {}, but the text ends here", expected));

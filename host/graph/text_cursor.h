@@ -25,6 +25,8 @@ class TextCursor {
     skip();
     return at_;
   }
+  /// Line of the last place that was asked for, from 1 on.
+  size_t line();
   bool at_end() { return place() >= text_.size(); }
   /// What comes next; '\0' at the end.
   char peek() { return at_end() ? '\0' : text_[at_]; }
@@ -56,6 +58,7 @@ class TextCursor {
 
   std::string_view text_;
   size_t at_ = 0;
+  size_t counted_ = 0, line_ = 1;  ///< that far line ends are counted
 };
 
 }  // namespace gantry

@@ -24,9 +24,9 @@ std::string name_text(const Node& node) {
                              : fmt::format("{} ({})", fmt::join(node.origin, ", "), node.op->name);
 }
 
-[[noreturn]] void refuse(const Node& node, const Decision& decision, const std::string& place, const std::string& why) {
-  user_error("{}{}{} of {} does not fit: {}", place, place.empty() ? "" : ": ", to_string(decision),
-             name_text(node), why);
+[[noreturn]] void refuse(const Node& node, const Decision& decision, const std::string& why) {
+  user_error("{}{}{} of {} does not fit: {}", decision.place, decision.place.empty() ? "" : ": ",
+             to_string(decision), name_text(node), why);
 }
 
 /// A copy of the node's weight, its input 1, in another form would be one more.
@@ -159,9 +159,8 @@ class Chooser {
     const auto* line = context_.given == nullptr ? nullptr : context_.given->take(node);
     std::optional<Decision> decision = line != nullptr ? line->node.decision : node.decision;
     if (decision) {
-      if (const Misfit why = forms_.misfit(question, *decision))
-        refuse(node, *decision, line == nullptr ? "" : line->place, *why);
-      if (line != nullptr) choices_[&node].decided.place = line->place;
+      if (line != nullptr) decision->place = line->place;
+      if (const Misfit why = forms_.misfit(question, *decision)) refuse(node, *decision, *why);
     } else {
       decision = recorded(question);
     }

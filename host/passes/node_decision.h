@@ -38,8 +38,6 @@ struct NodeDecision {
   std::string record_key = {};
   /// Records of its work that do not decide it, and why.
   std::vector<std::string> unused_records = {};
-  /// Of the line that gives it, GivenDecisions::Line::place; empty: none does.
-  std::string place = {};
 };
 
 /// Says of each candidate what it has of conversions, and of each that fits why it was not taken, by what is predicted;

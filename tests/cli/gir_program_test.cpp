@@ -164,6 +164,30 @@ TEST_F(Gir, ErrorsShowTheLineOfTheFile) {
   EXPECT_THAT(error_of({"compile", "evil.gir"}), Not(HasSubstr("\x1b")));
 }
 
+TEST_F(Gir, DecisionsThatDoNotFitAreSaidOfTheirLines) {
+  folders_.write("c.gir", R"(// a convolution that
+// multiplies by two
+fn @main(%x: Tensor[(1, 1, 4, 4), f32]) -> Tensor[(1, 1, 4, 4), f32] {
+  %0 = nn.conv(%x, const(f32, [1, 1, 1, 1], [2]), channels=1, kernel=[1, 1]) {form=winograd3}  // stem
+  return %0 as "y"
+}
+)");
+  for (const char* command : {"compile", "run", "bench", "opt"}) {
+    EXPECT_THAT(error_of({command, "c.gir"}),
+                StartsWith("gantry: error: c.gir:4: {form=winograd3} of stem (nn.conv) does not fit: "))
+        << command;
+  }
+  // Of a knob it shows when the kernel is scheduled.
+  std::string weight = "1";
+  for (int i = 1; i < 64 * 96; ++i) weight += ", 1";
+  folders_.write("p.gir",
+                 "fn @main(%x: Tensor[(128, 64), f32]) -> Tensor[(128, 96), f32] {\n  %0 = exp(%x)\n" +
+                     ("  %1 = nn.dense(%0, const(f32, [64, 96], [" + weight + "]), units=96)") +
+                     " {form=packed, block=16, rows=9}  // fc\n  return %1 as \"y\"\n}\n");
+  EXPECT_THAT(error_of({"compile", "p.gir", "--target", "x86-64-v3"}),
+              StartsWith("gantry: error: p.gir:3: nn.dense of fc: rows=9 does not fit: "));
+}
+
 TEST_F(Gir, NothingIsReplacedThatWasSomethingElse) {
   folders_.write("m.gir", kByHand);
   EXPECT_THAT(error_of({"ir", "m.gir", "-o", "m.gir"}), HasSubstr("would replace the model"));

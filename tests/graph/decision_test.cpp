@@ -18,6 +18,8 @@ TEST(Decision, IsReadAsItIsWritten) {
   EXPECT_EQ(to_string(decision), "{form=winograd4, block=32, offset=-3}");
   EXPECT_EQ(parse_decision(to_string(decision)), decision);
   EXPECT_EQ(parse_decision("  { form = winograd4 ,block=32,  offset=-3}\r"), decision);
+  decision.place = "m.gir:7";
+  EXPECT_EQ(parse_decision(to_string(decision)), decision) << "where it stands is no part of it";
   EXPECT_EQ(decision.knob("block"), 32);
   EXPECT_EQ(decision.knob("half"), 0);
   EXPECT_EQ(decision.knob("merged_groups", 1), 1);
