@@ -34,8 +34,11 @@ Json parse(std::string_view json, const char* list) {
   const auto errors = document.find("errors");
   if (errors != document.end() && errors->is_array() && !errors->empty()) {
     const Json& first = errors->front();
-    const std::string said = first.is_object() ? text(first, "description") + " " + text(first, "error") : "";
-    throw SlurmError(fmt::format("Slurm's controller gives no list of {}: {}", list, said), true);
+    const std::string said = first.is_object() ? text(first, "description") : "";
+    throw SlurmError(
+        fmt::format("Slurm's controller gives no list of {}{}{}; `scontrol ping` says whether it runs", list,
+                    said.empty() ? "" : ": ", said),
+        true);
   }
   return document;
 }

@@ -100,7 +100,13 @@ TEST(SlurmJson, AnEmptyListOfAControllerThatDoesNotAnswerIsNoList) {
     EXPECT_TRUE(error.unreachable());
     EXPECT_THAT(error.what(), ::testing::HasSubstr("Failed while looking for jobs"));
   }
-  EXPECT_THROW(parse_boards(kNodesOfNobody), SlurmError);
+  try {
+    parse_boards(kNodesOfNobody);
+    ADD_FAILURE() << "it is a lab without nodes";
+  } catch (const SlurmError& error) {
+    EXPECT_TRUE(error.unreachable());
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("no list of nodes; `scontrol ping`"));
+  }
   EXPECT_THROW(parse_boards(R"json({"errors": [7], "nodes": []})json"), SlurmError);
 }
 
