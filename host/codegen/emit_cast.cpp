@@ -22,39 +22,10 @@ unsigned storage_bits(DType t) {
   return 8U * static_cast<unsigned>(byte_width(t));
 }
 
-int lanes_of(Value* v) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
-  return vector ? static_cast<int>(vector->getNumElements()) : 1;
-}
-
 }  // namespace
 
-llvm::Type* KernelEmitter::with_lanes(llvm::Type* scalar, int lanes) {
-  return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes));
-}
-
-llvm::Type* KernelEmitter::register_type(ExprType type) {
-  llvm::Type* scalar = nullptr;
-  if (type.dtype == DType::kBool) {
-    scalar = b_.getInt1Ty();
-  } else if (type.dtype == DType::kF64) {
-    scalar = b_.getDoubleTy();
-  } else if (is_float(type.dtype)) {
-    scalar = b_.getFloatTy();
-  } else {
-    scalar = b_.getIntNTy(storage_bits(type.dtype));
-  }
-  return with_lanes(scalar, type.lanes);
-}
-
-llvm::Type* KernelEmitter::storage_type(DType dtype) {
-  if (dtype == DType::kF32) return b_.getFloatTy();
-  if (dtype == DType::kF64) return b_.getDoubleTy();
-  return b_.getIntNTy(storage_bits(dtype));
-}
-
 Value* KernelEmitter::cast_to_integer(Value* value, DType from, DType to) {
-  llvm::Type* type = register_type({to, lanes_of(value)});
+  llvm::Type* type = register_type(context_, {to, lanes_of(value)});
   const bool is_signed = is_signed_int(to);
   if (is_float(from) && is_narrow_integer(to)) {
     value = cast_to_integer(value, from, DType::kI32);
@@ -78,7 +49,7 @@ Value* KernelEmitter::cast_value(Value* value, DType from, DType to) {
     return is_float(from) ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
   }
   if (!is_float(to)) return cast_to_integer(value, from, to);
-  llvm::Type* type = register_type({to, lanes_of(value)});
+  llvm::Type* type = register_type(context_, {to, lanes_of(value)});
   if (!is_float(from)) {
     value = is_signed_int(from) ? b_.CreateSIToFP(value, type) : b_.CreateUIToFP(value, type);
   } else if (from == DType::kF64 && is_narrow_float(to)) {

@@ -15,13 +15,6 @@ namespace {
 bool is_unsigned_kind(DType t) {
   return t == DType::kU8 || t == DType::kU16 || t == DType::kU32 || t == DType::kU64 || t == DType::kBool;
 }
-bool is_float_value(Value* v) {
-  return v->getType()->isFPOrFPVectorTy();
-}
-int lanes_of(Value* v) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
-  return vector ? static_cast<int>(vector->getNumElements()) : 1;
-}
 /// The value if the float expression is one number in every lane.
 std::optional<double> constant_float(const Expr& e) {
   if (auto* imm = e.as<FloatImmNode>()) return imm->value;
@@ -30,11 +23,6 @@ std::optional<double> constant_float(const Expr& e) {
 }
 
 }  // namespace
-
-Value* KernelEmitter::splat(Value* value, int lanes) {
-  return lanes == 1 || lanes_of(value) == lanes ? value
-                                                : b_.CreateVectorSplat(static_cast<unsigned>(lanes), value);
-}
 
 Value* KernelEmitter::emit(const Expr& e) {
   auto it = cache_.find(e.get());
@@ -47,10 +35,10 @@ Value* KernelEmitter::emit(const Expr& e) {
 Value* KernelEmitter::emit_uncached(const Expr& e) {
   switch (e->kind) {
     case ExprKind::kIntImm:
-      return llvm::ConstantInt::get(register_type(e.type()), static_cast<uint64_t>(e.as<IntImmNode>()->value),
-                                    true);
+      return llvm::ConstantInt::get(register_type(context_, e.type()),
+                                    static_cast<uint64_t>(e.as<IntImmNode>()->value), true);
     case ExprKind::kFloatImm:
-      return llvm::ConstantFP::get(register_type(e.type()), e.as<FloatImmNode>()->value);
+      return llvm::ConstantFP::get(register_type(context_, e.type()), e.as<FloatImmNode>()->value);
     case ExprKind::kVar:
       return emit_var(*e.as<VarNode>());
     case ExprKind::kBinary:
@@ -69,19 +57,19 @@ Value* KernelEmitter::emit_uncached(const Expr& e) {
     }
     case ExprKind::kCast: {
       auto* node = e.as<CastNode>();
-      return splat(cast_value(emit(node->a), node->a.type().dtype, node->type.dtype), node->type.lanes);
+      return splat(b_, cast_value(emit(node->a), node->a.type().dtype, node->type.dtype), node->type.lanes);
     }
     case ExprKind::kLoad:
       return emit_load(*e.as<LoadNode>());
     case ExprKind::kRamp: {
       auto* node = e.as<RampNode>();
       const int lanes = node->type.lanes;
-      Value* steps = b_.CreateStepVector(register_type(node->type));
-      Value* offsets = b_.CreateMul(steps, splat(emit(node->stride), lanes));
-      return b_.CreateAdd(splat(emit(node->base), lanes), offsets);
+      Value* steps = b_.CreateStepVector(register_type(context_, node->type));
+      Value* offsets = b_.CreateMul(steps, splat(b_, emit(node->stride), lanes));
+      return b_.CreateAdd(splat(b_, emit(node->base), lanes), offsets);
     }
     case ExprKind::kBroadcast:
-      return splat(emit(e.as<BroadcastNode>()->value), e.type().lanes);
+      return splat(b_, emit(e.as<BroadcastNode>()->value), e.type().lanes);
     case ExprKind::kLet: {
       auto* node = e.as<LetNode>();
       scope_.vars[node->var.as<VarNode>()] = emit(node->value);
@@ -106,8 +94,8 @@ Value* KernelEmitter::emit_var(const VarNode& node) {
 }
 
 Value* KernelEmitter::emit_binary(const BinaryNode& node, const Expr& self) {
-  const bool is_float = register_type(node.a.type())->isFPOrFPVectorTy();
-  if (is_float && has_fma() && (node.op == BinaryOp::kAdd || node.op == BinaryOp::kSub)) {
+  const bool is_float = register_type(context_, node.a.type())->isFPOrFPVectorTy();
+  if (is_float && instructions_.multiply_add && (node.op == BinaryOp::kAdd || node.op == BinaryOp::kSub)) {
     if (Value* fused = emit_fused_multiply_add(node)) return fused;
   }
   if (is_comparison(node.op) && node.type.lanes > 1 && node.a.type().dtype == DType::kI64) {
@@ -117,7 +105,7 @@ Value* KernelEmitter::emit_binary(const BinaryNode& node, const Expr& self) {
   if (gpu_ && lanes == 1 && node.a.type().dtype == DType::kI64) {
     if (Value* narrow = emit_narrowed(node, self)) return narrow;
   }
-  Value *a = splat(emit(node.a), lanes), *b = splat(emit(node.b), lanes);
+  Value *a = splat(b_, emit(node.a), lanes), *b = splat(b_, emit(node.b), lanes);
   if (is_comparison(node.op)) return emit_compare(node, a, b);
   return is_float ? emit_float_binary(node, a, b) : emit_integer_binary(node, a, b);
 }
@@ -133,8 +121,8 @@ Value* KernelEmitter::emit_fused_multiply_add(const BinaryNode& node) {
   const BinaryNode* multiply = right ? right : left;
   if (!multiply) return nullptr;
   const int lanes = node.type.lanes;
-  Value *x = splat(emit(multiply->a), lanes), *y = splat(emit(multiply->b), lanes);
-  Value* z = splat(emit(right ? node.a : node.b), lanes);
+  Value *x = splat(b_, emit(multiply->a), lanes), *y = splat(b_, emit(multiply->b), lanes);
+  Value* z = splat(b_, emit(right ? node.a : node.b), lanes);
   if (subtract && right) x = b_.CreateFNeg(x);
   if (subtract && left) z = b_.CreateFNeg(z);
   return math_.fma(x, y, z);
@@ -143,9 +131,9 @@ Value* KernelEmitter::emit_fused_multiply_add(const BinaryNode& node) {
 /// An f16 expression in f16's own form.
 Value* KernelEmitter::emit_half(const Expr& e, int lanes) {
   if (auto* broadcast = e.as<BroadcastNode>(); broadcast && broadcast->value.type().lanes == 1)
-    return splat(emit_half(broadcast->value, 1), lanes);
+    return splat(b_, emit_half(broadcast->value, 1), lanes);
   Value* bits = to_storage(emit(e), DType::kF16);
-  return splat(b_.CreateBitCast(bits, with_lanes(b_.getHalfTy(), lanes_of(bits))), lanes);
+  return splat(b_, b_.CreateBitCast(bits, with_lanes(b_.getHalfTy(), lanes_of(bits))), lanes);
 }
 
 /// x * y + z of f16, rounded once. Registers hold f16 as f32; LLVM drops what is converted there and back.
@@ -348,12 +336,12 @@ Value* KernelEmitter::emit_lane_compare(const BinaryNode& node) {
   Value* distance = b_.CreateSub(b->base, a->base);
   if (or_equal) distance = b_.CreateAdd(distance, b_.getInt64(1));
   Value* zero = b_.getInt64(0);
-  if (stride == 0) return splat(b_.CreateICmpSGT(distance, zero), lanes);
+  if (stride == 0) return splat(b_, b_.CreateICmpSGT(distance, zero), lanes);
   if (stride != 1 && stride != -1) return nullptr;
   auto clamped = [&](Value* v) {
     v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, v, b_.getInt64(static_cast<uint64_t>(-1)));
     v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, v, b_.getInt64(static_cast<uint64_t>(lanes)));
-    return splat(b_.CreateTrunc(v, b_.getInt32Ty()), lanes);
+    return splat(b_, b_.CreateTrunc(v, b_.getInt32Ty()), lanes);
   };
   Value* lane = b_.CreateStepVector(with_lanes(b_.getInt32Ty(), lanes));
   if (stride == 1) return b_.CreateICmpSLT(lane, clamped(distance));
@@ -364,7 +352,7 @@ Value* KernelEmitter::emit_select(const Expr& condition, Value* if_true, Value* 
   const int lanes = std::max({condition.type().lanes, lanes_of(if_true), lanes_of(if_false)});
   auto* broadcast = condition.as<BroadcastNode>();
   Value* c = broadcast ? emit(broadcast->value) : emit(condition);
-  return b_.CreateSelect(c, splat(if_true, lanes), splat(if_false, lanes));
+  return b_.CreateSelect(c, splat(b_, if_true, lanes), splat(b_, if_false, lanes));
 }
 
 Value* KernelEmitter::emit_if_then_else(const CallNode& node) {
@@ -373,7 +361,7 @@ Value* KernelEmitter::emit_if_then_else(const CallNode& node) {
   if (condition.type().lanes > 1) return emit_select(condition, emit(node.args[1]), emit(node.args[2]));
   Value* chosen = emit(condition);
   if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(chosen)) {
-    return splat(emit(node.args[known->isZero() ? 2 : 1]), node.type.lanes);
+    return splat(b_, emit(node.args[known->isZero() ? 2 : 1]), node.type.lanes);
   }
   auto* then = llvm::BasicBlock::Create(context_, "then", scope_.function);
   auto* otherwise = llvm::BasicBlock::Create(context_, "else", scope_.function);
@@ -383,7 +371,7 @@ Value* KernelEmitter::emit_if_then_else(const CallNode& node) {
   const auto known = cache_;
   auto branch = [&](llvm::BasicBlock* block, const Expr& e) {
     b_.SetInsertPoint(block);
-    Value* value = splat(emit(e), node.type.lanes);
+    Value* value = splat(b_, emit(e), node.type.lanes);
     cache_ = known;
     llvm::BasicBlock* end = b_.GetInsertBlock();
     b_.CreateBr(after);
@@ -403,17 +391,17 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
   if (node.fn == MathFn::kFma && node.type.dtype == DType::kF16 && instructions_.half_arithmetic)
     return emit_half_multiply_add(node);
   const int lanes = node.type.lanes;
-  Value* x = splat(emit(node.args[0]), lanes);
+  Value* x = splat(b_, emit(node.args[0]), lanes);
   switch (node.fn) {
     case MathFn::kPow: {
       if (!is_float_value(x)) {
-        return math_.integer_pow(x, splat(emit(node.args[1]), lanes), !is_unsigned_kind(node.type.dtype));
+        return math_.integer_pow(x, splat(b_, emit(node.args[1]), lanes), !is_unsigned_kind(node.type.dtype));
       }
       if (auto y = constant_float(node.args[1])) return math_.pow_constant(x, *y);
-      return math_.pow(x, splat(emit(node.args[1]), lanes));
+      return math_.pow(x, splat(b_, emit(node.args[1]), lanes));
     }
     case MathFn::kFma:
-      return math_.fma(x, splat(emit(node.args[1]), lanes), splat(emit(node.args[2]), lanes));
+      return math_.fma(x, splat(b_, emit(node.args[1]), lanes), splat(b_, emit(node.args[2]), lanes));
     case MathFn::kTruncBf16:
       return truncate_to_bf16(x);
     case MathFn::kRoundTf32: {
@@ -425,9 +413,9 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
     }
     case MathFn::kIsNan:
       return is_float_value(x) ? b_.CreateFCmpUNO(x, x)
-                               : llvm::Constant::getNullValue(register_type(node.type));
+                               : llvm::Constant::getNullValue(register_type(context_, node.type));
     case MathFn::kIsInf: {
-      if (!is_float_value(x)) return llvm::Constant::getNullValue(register_type(node.type));
+      if (!is_float_value(x)) return llvm::Constant::getNullValue(register_type(context_, node.type));
       Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
       return b_.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(x->getType()));
     }
@@ -460,7 +448,8 @@ Value* KernelEmitter::emit_lane(const Expr& e, int lane) {
     Value* offset = b_.CreateNSWMul(emit(ramp->stride), b_.getInt64(static_cast<uint64_t>(lane)));
     return b_.CreateNSWAdd(emit(ramp->base), offset);
   }
-  if (auto* binary = e.as<BinaryNode>(); binary && !register_type(binary->a.type())->isFPOrFPVectorTy()) {
+  if (auto* binary = e.as<BinaryNode>();
+      binary && !register_type(context_, binary->a.type())->isFPOrFPVectorTy()) {
     Value *a = emit_lane(binary->a, lane), *b = emit_lane(binary->b, lane);
     return is_comparison(binary->op) ? emit_compare(*binary, a, b) : emit_integer_binary(*binary, a, b);
   }

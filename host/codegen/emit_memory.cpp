@@ -20,8 +20,7 @@ Expr scalar_predicate(const Expr& predicate) {
 }  // namespace
 
 llvm::Align KernelEmitter::alignment(const BufferNode& buffer) const {
-  return module_.getDataLayout().getABITypeAlign(
-      const_cast<KernelEmitter*>(this)->storage_type(buffer.dtype));
+  return module_.getDataLayout().getABITypeAlign(storage_type(context_, buffer.dtype));
 }
 
 llvm::Align KernelEmitter::alignment(const BufferNode& buffer, const Expr& index) {
@@ -35,7 +34,7 @@ Value* KernelEmitter::element_pointer(const BufferNode& buffer, Value* index) {
   auto it = scope_.buffers.find(&buffer);
   internal_check(it != scope_.buffers.end(), "kernel {}: buffer {} is used outside of its lifetime",
                  kernel_.name, buffer.name);
-  return b_.CreateInBoundsGEP(storage_type(buffer.dtype), it->second, index);
+  return b_.CreateInBoundsGEP(storage_type(context_, buffer.dtype), it->second, index);
 }
 
 void KernelEmitter::annotate(llvm::Instruction* access, const BufferNode& buffer) {
@@ -96,7 +95,7 @@ Value* KernelEmitter::reversed(Value* vector) {
 Value* KernelEmitter::emit_scalar_load(const BufferNode& buffer, Value* index, Value* predicate,
                                        llvm::MaybeAlign known) {
   report_access(buffer, false, index, 1, 1, predicate);
-  llvm::Type* type = storage_type(buffer.dtype);
+  llvm::Type* type = storage_type(context_, buffer.dtype);
   if (gpu_ && predicate) {
     return emit_guarded_load(type, predicate,
                              [&] { return emit_scalar_load(buffer, index, nullptr, known); });
@@ -112,8 +111,8 @@ Value* KernelEmitter::emit_scalar_load(const BufferNode& buffer, Value* index, V
 Value* KernelEmitter::emit_lanes_load(const LoadNode& node, const std::optional<Affine>& affine) {
   const int lanes = node.type.lanes;
   const BufferNode& buffer = *node.buffer;
-  Value* predicate = node.predicate ? splat(emit(node.predicate), lanes) : nullptr;
-  llvm::Type* vector = with_lanes(storage_type(buffer.dtype), lanes);
+  Value* predicate = node.predicate ? splat(b_, emit(node.predicate), lanes) : nullptr;
+  llvm::Type* vector = with_lanes(storage_type(context_, buffer.dtype), lanes);
   if (!gpu_ && !predicate && affine && affine->stride == 2 && lanes >= 4) {
     report_access(buffer, false, affine->base, 2, lanes, nullptr);
     // Two loads that end at the last element wanted, so that nothing beyond it is read.
@@ -154,7 +153,7 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
                            alignment(buffer, node.index));
   } else {
     std::optional<Affine> affine = emit_affine(node.index);
-    llvm::Type* vector = with_lanes(storage_type(buffer.dtype), lanes);
+    llvm::Type* vector = with_lanes(storage_type(context_, buffer.dtype), lanes);
     const bool contiguous = affine && (affine->stride == 1 || (affine->stride == -1 && !masked));
     if (gpu_ && masked && affine && affine->stride == 1 && scalar_predicate(node.predicate).get()) {
       raw = emit_guarded_load(vector, emit(scalar_predicate(node.predicate)), [&] {
@@ -166,7 +165,7 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
     } else if (gpu_ && masked) {
       raw = emit_lanes_load(node, affine);
     } else if (contiguous && masked) {
-      Value* mask = splat(emit(node.predicate), lanes);
+      Value* mask = splat(b_, emit(node.predicate), lanes);
       report_lanes(buffer, false, affine->base, lanes, mask);
       llvm::CallInst* load =
           b_.CreateMaskedLoad(vector, element_pointer(buffer, affine->base), alignment(buffer), mask,
@@ -185,12 +184,12 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
     } else if (affine && affine->stride == 0 && (!masked || node.predicate.as<BroadcastNode>() != nullptr)) {
       Value* predicate = nullptr;
       if (masked) predicate = emit(node.predicate.as<BroadcastNode>()->value);
-      raw = splat(emit_scalar_load(buffer, affine->base, predicate), lanes);
+      raw = splat(b_, emit_scalar_load(buffer, affine->base, predicate), lanes);
     } else if (affine && affine->stride == 0 && !gpu_) {
       // One load for all lanes, if any is on.
       Value* mask = emit(node.predicate);
       Value* one = emit_scalar_load(buffer, affine->base, b_.CreateOrReduce(mask));
-      raw = b_.CreateSelect(mask, splat(one, lanes), llvm::Constant::getNullValue(vector));
+      raw = b_.CreateSelect(mask, splat(b_, one, lanes), llvm::Constant::getNullValue(vector));
     } else {
       raw = emit_lanes_load(node, affine);
     }
@@ -211,7 +210,8 @@ void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
   constexpr uint32_t kData = 1;
   const uint32_t write = node.fetch == Fetch::kWrite ? 1 : 0;
   const uint32_t locality = node.fetch == Fetch::kSecondLevel ? 2 : 3;
-  Value* pointer = b_.CreateGEP(storage_type(node.buffer->dtype), it->second, index);  // may be outside
+  Value* pointer =
+      b_.CreateGEP(storage_type(context_, node.buffer->dtype), it->second, index);  // may be outside
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                      {pointer, b_.getInt32(write), b_.getInt32(locality), b_.getInt32(kData)});
 }
@@ -219,7 +219,7 @@ void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
 void KernelEmitter::emit_transpose(const TransposeNode& node) {
   cache_.clear();
   const auto side = static_cast<size_t>(node.side);
-  llvm::Type* vector = with_lanes(storage_type(node.source->dtype), node.side);
+  llvm::Type* vector = with_lanes(storage_type(context_, node.source->dtype), node.side);
   ++index_depth_;
   Value *index = emit(node.index), *stride = emit(node.stride);
   --index_depth_;
@@ -275,7 +275,7 @@ void KernelEmitter::emit_store(const StoreNode& node) {
   const int lanes = std::max(node.index.type().lanes, node.value.type().lanes);
   internal_check(node.index.type().lanes == lanes, "kernel {}: store of {} lanes to one element of {}",
                  kernel_.name, lanes, buffer.name);
-  Value* raw = splat(to_storage(emit(node.value), buffer.dtype), lanes);
+  Value* raw = splat(b_, to_storage(emit(node.value), buffer.dtype), lanes);
   ++index_depth_;
   Value* predicate = node.predicate ? emit(node.predicate) : nullptr;
   if (lanes == 1) {
@@ -291,10 +291,10 @@ void KernelEmitter::emit_store(const StoreNode& node) {
       annotate(b_.CreateAlignedStore(raw, pointer, alignment(buffer, node.index)), buffer);
     });
   } else if (contiguous && !(gpu_ && predicate)) {
-    report_lanes(buffer, true, affine->base, lanes, predicate ? splat(predicate, lanes) : nullptr);
+    report_lanes(buffer, true, affine->base, lanes, predicate ? splat(b_, predicate, lanes) : nullptr);
     Value* pointer = element_pointer(buffer, affine->base);
     llvm::Instruction* store = predicate ? static_cast<llvm::Instruction*>(b_.CreateMaskedStore(
-                                               raw, pointer, alignment(buffer), splat(predicate, lanes)))
+                                               raw, pointer, alignment(buffer), splat(b_, predicate, lanes)))
                                          : b_.CreateAlignedStore(raw, pointer, alignment(buffer, node.index));
     annotate(store, buffer);
   } else {
@@ -302,8 +302,9 @@ void KernelEmitter::emit_store(const StoreNode& node) {
       Value* index =
           affine ? b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(affine->stride * lane)))
                  : emit_lane(node.index, lane);
-      Value* active =
-          predicate ? b_.CreateExtractElement(splat(predicate, lanes), static_cast<uint64_t>(lane)) : nullptr;
+      Value* active = predicate
+                          ? b_.CreateExtractElement(splat(b_, predicate, lanes), static_cast<uint64_t>(lane))
+                          : nullptr;
       emit_scalar_store(buffer, index, b_.CreateExtractElement(raw, static_cast<uint64_t>(lane)), active);
     }
   }

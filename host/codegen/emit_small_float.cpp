@@ -65,8 +65,7 @@ Value* sign_code(const Lanes& l, Value* raw, const SmallFloat& format) {
 }  // namespace
 
 Value* KernelEmitter::round_to_odd(Value* value) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
-  const int lanes = vector ? static_cast<int>(vector->getNumElements()) : 1;
+  const int lanes = lanes_of(value);
   const Lanes l{b_, with_lanes(b_.getFloatTy(), lanes), with_lanes(b_.getInt32Ty(), lanes), nullptr};
   Value* nearest = b_.CreateFPTrunc(value, l.f32);
   Value* back = b_.CreateFPExt(nearest, value->getType());
@@ -78,8 +77,7 @@ Value* KernelEmitter::round_to_odd(Value* value) {
 }
 
 Value* KernelEmitter::float_to_small(Value* value, DType dtype) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
-  const int lanes = vector ? static_cast<int>(vector->getNumElements()) : 1;
+  const int lanes = lanes_of(value);
   const Lanes l{b_, with_lanes(b_.getFloatTy(), lanes), with_lanes(b_.getInt32Ty(), lanes),
                 with_lanes(b_.getInt8Ty(), lanes)};
   const SmallFloat& format = small_float(dtype);
@@ -100,8 +98,7 @@ Value* KernelEmitter::float_to_small(Value* value, DType dtype) {
 }
 
 Value* KernelEmitter::small_to_float(Value* code, DType dtype) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(code->getType());
-  const int lanes = vector ? static_cast<int>(vector->getNumElements()) : 1;
+  const int lanes = lanes_of(code);
   const Lanes l{b_, with_lanes(b_.getFloatTy(), lanes), with_lanes(b_.getInt32Ty(), lanes), nullptr};
   const SmallFloat& format = small_float(dtype);
   Value* wide = b_.CreateZExt(code, l.i32);

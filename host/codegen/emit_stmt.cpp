@@ -456,7 +456,7 @@ void KernelEmitter::emit_allocate(const AllocateNode& node) {
   auto* count = buffer.element_count.as<IntImmNode>();
   internal_check(count != nullptr && count->value >= 0, "kernel {}: local buffer {} needs a constant size",
                  kernel_.name, buffer.name);
-  llvm::Type* element = storage_type(buffer.dtype);
+  llvm::Type* element = storage_type(context_, buffer.dtype);
   const int64_t bytes = count->value * static_cast<int64_t>(element->getPrimitiveSizeInBits() / 8);
   scope_.stack_bytes += bytes;
   const int64_t limit = target_.device == DeviceKind::kEmulatedGpu ? kMaxEmulatedStackBytes : kMaxStackBytes;

@@ -27,6 +27,7 @@
 #include "host/codegen/index_range.h"
 #include "host/codegen/math.h"
 #include "host/codegen/target.h"
+#include "host/codegen/value_types.h"
 #include "host/loops/stmt.h"
 
 namespace gantry {
@@ -131,7 +132,6 @@ class KernelEmitter {
   llvm::Value* emit_call(const CallNode& node);
   llvm::Value* emit_if_then_else(const CallNode& node);
   llvm::Value* emit_select(const Expr& condition, llvm::Value* if_true, llvm::Value* if_false);
-  llvm::Value* splat(llvm::Value* value, int lanes);
   /// One lane of a vector expression, computed as a scalar.
   llvm::Value* emit_lane(const Expr& e, int lane);
   /// True if the index expression is never negative, as far as is plain to see.
@@ -196,12 +196,6 @@ class KernelEmitter {
                      llvm::Value* predicate);
   /// Reports adjacent elements, those whose lane is set in the mask (may be null).
   void report_lanes(const BufferNode& buffer, bool store, llvm::Value* first, int lanes, llvm::Value* mask);
-
-  // --- types
-  llvm::Type* register_type(ExprType type);
-  llvm::Type* storage_type(DType dtype);
-  llvm::Type* with_lanes(llvm::Type* scalar, int lanes);
-  bool has_fma() const { return instructions_.multiply_add; }
 
   llvm::Module& module_;
   llvm::LLVMContext& context_;

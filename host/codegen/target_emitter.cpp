@@ -21,10 +21,6 @@ Value* TargetEmitter::element_pointer(const BufferNode& buffer, Value* index) {
   return emitter_.element_pointer(buffer, index);
 }
 
-llvm::Type* TargetEmitter::with_lanes(llvm::Type* scalar, int lanes) {
-  return emitter_.with_lanes(scalar, lanes);
-}
-
 Value* TargetEmitter::tile_variable(int number, int lanes) {
   Value*& variable = emitter_.scope_.tile_registers[number];
   if (!variable) {

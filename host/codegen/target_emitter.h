@@ -16,7 +16,6 @@ class TargetEmitter {
   /// An index, in elements.
   llvm::Value* index(const Expr& e);
   llvm::Value* element_pointer(const BufferNode& buffer, llvm::Value* index);
-  llvm::Type* with_lanes(llvm::Type* scalar, int lanes);
   /// Says of a load or store which buffer's it is; returns it.
   template <typename Access>
   Access* annotated(Access* access, const BufferNode& buffer) {

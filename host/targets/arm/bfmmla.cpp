@@ -29,8 +29,7 @@ bool is_there(const std::vector<std::string>& features) {
 void emit(TargetEmitter& emitter, const TileNode& node) {
   llvm::IRBuilder<>& ir = emitter.ir;
   constexpr int kColumns = kBfmmlaGeometry.columns, kLanes = 4;
-  llvm::Type *sums = emitter.with_lanes(ir.getFloatTy(), kLanes),
-             *row = emitter.with_lanes(ir.getFloatTy(), kColumns);
+  llvm::Type *sums = with_lanes(ir.getFloatTy(), kLanes), *row = with_lanes(ir.getFloatTy(), kColumns);
   auto read = [&](int number) { return ir.CreateLoad(sums, emitter.tile_variable(number, kLanes)); };
   auto write = [&](int number, Value* value) {
     ir.CreateStore(value, emitter.tile_variable(number, kLanes));
@@ -38,7 +37,7 @@ void emit(TargetEmitter& emitter, const TileNode& node) {
   if (node.op == TileNode::Op::kConfigure || node.op == TileNode::Op::kRelease) return;
   if (node.op == TileNode::Op::kZero) return write(node.tile, llvm::Constant::getNullValue(sums));
   if (node.op == TileNode::Op::kDot) {
-    llvm::Type* operand = emitter.with_lanes(ir.getBFloatTy(), 8);
+    llvm::Type* operand = with_lanes(ir.getBFloatTy(), 8);
     Value *a = ir.CreateBitCast(read(node.a), operand), *b = ir.CreateBitCast(read(node.b), operand);
     return write(node.tile,
                  ir.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_bfmmla, {}, {read(node.tile), a, b}));

@@ -280,7 +280,8 @@ void KernelEmitter::emit_shared(const AllocateNode& node) {
   auto* count = buffer.element_count.as<IntImmNode>();
   internal_check(count != nullptr && count->value >= 0, "kernel {}: shared buffer {} needs a constant size",
                  kernel_.name, buffer.name);
-  auto* type = llvm::ArrayType::get(storage_type(buffer.dtype), static_cast<uint64_t>(count->value));
+  auto* type =
+      llvm::ArrayType::get(storage_type(context_, buffer.dtype), static_cast<uint64_t>(count->value));
   auto* memory = new llvm::GlobalVariable(
       module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(type),
       fmt::format("{}_{}_{}", kernel_.name, launch_count_, identifier(buffer.name)), nullptr,

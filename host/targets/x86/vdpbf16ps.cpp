@@ -28,7 +28,7 @@ void emit(TargetEmitter& emitter, const TileNode& node) {
   const VectorTiles tiles(emitter, ir.getFloatTy(), kLanes);
   if (node.op == TileNode::Op::kConfigure) emitter.first_weight_tile() = node.b_begin;
   if (node.op == TileNode::Op::kDot) {
-    llvm::Type* pairs = emitter.with_lanes(ir.getBFloatTy(), 2 * kLanes);
+    llvm::Type* pairs = with_lanes(ir.getBFloatTy(), 2 * kLanes);
     Value *a = ir.CreateBitCast(tiles.read(node.a), pairs), *b = ir.CreateBitCast(tiles.read(node.b), pairs);
     return tiles.write(node.tile, ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
                                                      {tiles.read(node.tile), a, b}));

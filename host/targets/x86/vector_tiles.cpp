@@ -8,8 +8,8 @@ VectorTiles::VectorTiles(TargetEmitter& emitter, llvm::Type* lane, int lanes)
     : emitter_(emitter),
       lanes_(lanes),
       lane_(lane),
-      sums_(emitter.with_lanes(lane, lanes)),
-      variable_(emitter.with_lanes(emitter.ir.getFloatTy(), lanes)) {}
+      sums_(with_lanes(lane, lanes)),
+      variable_(with_lanes(emitter.ir.getFloatTy(), lanes)) {}
 
 Value* VectorTiles::read(int number) const {
   llvm::IRBuilder<>& ir = emitter_.ir;
