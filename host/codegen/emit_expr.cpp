@@ -57,7 +57,8 @@ Value* KernelEmitter::emit_uncached(const Expr& e) {
     }
     case ExprKind::kCast: {
       auto* node = e.as<CastNode>();
-      return splat(b_, cast_value(emit(node->a), node->a.type().dtype, node->type.dtype), node->type.lanes);
+      return splat(b_, conversions_.cast(emit(node->a), node->a.type().dtype, node->type.dtype),
+                   node->type.lanes);
     }
     case ExprKind::kLoad:
       return emit_load(*e.as<LoadNode>());
@@ -132,7 +133,7 @@ Value* KernelEmitter::emit_fused_multiply_add(const BinaryNode& node) {
 Value* KernelEmitter::emit_half(const Expr& e, int lanes) {
   if (auto* broadcast = e.as<BroadcastNode>(); broadcast && broadcast->value.type().lanes == 1)
     return splat(b_, emit_half(broadcast->value, 1), lanes);
-  Value* bits = to_storage(emit(e), DType::kF16);
+  Value* bits = conversions_.to_storage(emit(e), DType::kF16);
   return splat(b_, b_.CreateBitCast(bits, with_lanes(b_.getHalfTy(), lanes_of(bits))), lanes);
 }
 
@@ -142,15 +143,12 @@ Value* KernelEmitter::emit_half_multiply_add(const CallNode& node) {
   Value *x = emit_half(node.args[0], lanes), *y = emit_half(node.args[1], lanes),
         *z = emit_half(node.args[2], lanes);
   Value* fused = b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
-  return from_storage(b_.CreateBitCast(fused, with_lanes(b_.getInt16Ty(), lanes)), DType::kF16);
+  return conversions_.from_storage(b_.CreateBitCast(fused, with_lanes(b_.getInt16Ty(), lanes)), DType::kF16);
 }
 
 MinMaxBy KernelEmitter::min_max_by(DType dtype, Value* a, Value* b) const {
   if (instructions_.ordered_min_max) return MinMaxBy::kIntrinsic;
-  auto was_half = [&](Value* v) {
-    auto known = rounded_.find(v);
-    return known != rounded_.end() && known->second.first == DType::kF16;
-  };
+  auto was_half = [&](Value* v) { return conversions_.was(v, DType::kF16); };
   // Of halves that were extended, LLVM makes one of halves, and of that a call of the C library where the
   // target has no arithmetic on them.
   const bool narrows = dtype == DType::kF16 || (was_half(a) && was_half(b));
@@ -403,7 +401,7 @@ Value* KernelEmitter::emit_call(const CallNode& node) {
     case MathFn::kFma:
       return math_.fma(x, splat(b_, emit(node.args[1]), lanes), splat(b_, emit(node.args[2]), lanes));
     case MathFn::kTruncBf16:
-      return truncate_to_bf16(x);
+      return conversions_.truncate_to_bf16(x);
     case MathFn::kRoundTf32: {
       if (instructions_.round_tf32 != nullptr && lanes == 1) return instructions_.round_tf32(b_, x);
       Value* bits = b_.CreateBitCast(x, with_lanes(b_.getInt32Ty(), lanes));
@@ -458,12 +456,12 @@ Value* KernelEmitter::emit_lane(const Expr& e, int lane) {
                            emit_lane(select->if_false, lane));
   }
   if (auto* cast = e.as<CastNode>()) {
-    return cast_value(emit_lane(cast->a, lane), cast->a.type().dtype, cast->type.dtype);
+    return conversions_.cast(emit_lane(cast->a, lane), cast->a.type().dtype, cast->type.dtype);
   }
   if (auto* load = e.as<LoadNode>()) {
     Value* active = load->predicate ? emit_lane(load->predicate, lane) : nullptr;
-    return from_storage(emit_scalar_load(*load->buffer, emit_lane(load->index, lane), active),
-                        load->buffer->dtype);
+    return conversions_.from_storage(emit_scalar_load(*load->buffer, emit_lane(load->index, lane), active),
+                                     load->buffer->dtype);
   }
   return b_.CreateExtractElement(emit(e), static_cast<uint64_t>(lane));
 }

@@ -195,7 +195,7 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
     }
   }
   --index_depth_;
-  return from_storage(raw, buffer.dtype);
+  return conversions_.from_storage(raw, buffer.dtype);
 }
 
 void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
@@ -275,7 +275,7 @@ void KernelEmitter::emit_store(const StoreNode& node) {
   const int lanes = std::max(node.index.type().lanes, node.value.type().lanes);
   internal_check(node.index.type().lanes == lanes, "kernel {}: store of {} lanes to one element of {}",
                  kernel_.name, lanes, buffer.name);
-  Value* raw = splat(b_, to_storage(emit(node.value), buffer.dtype), lanes);
+  Value* raw = splat(b_, conversions_.to_storage(emit(node.value), buffer.dtype), lanes);
   ++index_depth_;
   Value* predicate = node.predicate ? emit(node.predicate) : nullptr;
   if (lanes == 1) {

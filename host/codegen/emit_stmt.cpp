@@ -31,7 +31,8 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
       instructions_(instructions_of(target)),
       reports_(reports_accesses(kernel, target)),
       b_(module.getContext()),
-      math_(b_, instructions_.multiply_add, instructions_.vector_math) {
+      math_(b_, instructions_.multiply_add, instructions_.vector_math),
+      conversions_(b_, instructions_, gpu_) {
   // Multiplications and additions may become fma; nothing else is relaxed.
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);

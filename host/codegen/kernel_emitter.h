@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "host/codegen/conversions.h"
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/index_range.h"
 #include "host/codegen/math.h"
@@ -137,22 +138,6 @@ class KernelEmitter {
   /// True if the index expression is never negative, as far as is plain to see.
   bool is_non_negative(const Expr& e) const;
 
-  // --- casts (emit_cast.cpp)
-  /// Between register forms; `value` has any number of lanes.
-  llvm::Value* cast_value(llvm::Value* value, DType from, DType to);
-  llvm::Value* cast_to_integer(llvm::Value* value, DType from, DType to);
-  llvm::Value* to_storage(llvm::Value* value, DType dtype);
-  llvm::Value* from_storage(llvm::Value* raw, DType dtype);
-  llvm::Value* half_to_float(llvm::Value* bits);
-  llvm::Value* float_to_half(llvm::Value* value);
-  llvm::Value* float_to_bf16(llvm::Value* value);
-  llvm::Value* truncate_to_bf16(llvm::Value* value);
-  // (emit_small_float.cpp)
-  /// f64 to f32 so that rounding the result again is as if it had been rounded once.
-  llvm::Value* round_to_odd(llvm::Value* value);
-  llvm::Value* float_to_small(llvm::Value* value, DType dtype);
-  llvm::Value* small_to_float(llvm::Value* code, DType dtype);
-
   // --- memory (emit_memory.cpp)
   /// lane i's index: base + i * stride.
   struct Affine {
@@ -206,12 +191,11 @@ class KernelEmitter {
   bool reports_;
   llvm::IRBuilder<> b_;
   MathBuilder math_;
+  Conversions conversions_;
   Scope scope_;
   Checks checks_;
   /// Expressions already computed in this statement and branch; a tree may share its parts many times over.
   std::unordered_map<const ExprNode*, llvm::Value*> cache_;
-  /// f32 values that are an f16 or bf16: which of them, and its bits.
-  std::unordered_map<llvm::Value*, std::pair<DType, llvm::Value*>> rounded_;
   std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>>
       alias_scopes_;  ///< (alias.scope, noalias)
   std::map<const BufferNode*, bool> written_;

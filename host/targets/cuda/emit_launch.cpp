@@ -309,7 +309,7 @@ void KernelEmitter::emit_shuffle(const ShuffleNode& node) {
   cache_.clear();
   const DType dtype = node.target->dtype;
   internal_check(node.value.type().lanes == 1, "kernel {}: a shuffle of vectors", kernel_.name);
-  Value* raw = to_storage(emit(node.value), dtype);
+  Value* raw = conversions_.to_storage(emit(node.value), dtype);
   llvm::Type* type = raw->getType();
   const unsigned bits = type->getPrimitiveSizeInBits();
   Value* integer = b_.CreateBitCast(raw, b_.getIntNTy(bits));

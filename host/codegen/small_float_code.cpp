@@ -1,8 +1,9 @@
-// Conversions of floats of 8 bits and less (host/graph/small_float.h), by arithmetic on whole vectors.
+#include "host/codegen/small_float_code.h"
+
 #include <bit>
 #include <cmath>
 
-#include "host/codegen/kernel_emitter.h"
+#include "host/codegen/value_types.h"
 #include "host/graph/small_float.h"
 
 namespace gantry {
@@ -64,66 +65,69 @@ Value* sign_code(const Lanes& l, Value* raw, const SmallFloat& format) {
 
 }  // namespace
 
-Value* KernelEmitter::round_to_odd(Value* value) {
+Value* round_to_odd(llvm::IRBuilder<>& b, Value* value) {
   const int lanes = lanes_of(value);
-  const Lanes l{b_, with_lanes(b_.getFloatTy(), lanes), with_lanes(b_.getInt32Ty(), lanes), nullptr};
-  Value* nearest = b_.CreateFPTrunc(value, l.f32);
-  Value* back = b_.CreateFPExt(nearest, value->getType());
-  auto magnitude = [&](Value* v) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
-  Value* went_up = b_.CreateFCmpOGT(magnitude(back), magnitude(value));
-  Value* towards_zero = b_.CreateSub(l.bits(nearest), b_.CreateZExt(went_up, l.i32));
-  Value* inexact = b_.CreateZExt(b_.CreateFCmpUNE(back, value), l.i32);
-  return l.number(b_.CreateOr(towards_zero, inexact));
+  const Lanes l{b, with_lanes(b.getFloatTy(), lanes), with_lanes(b.getInt32Ty(), lanes), nullptr};
+  Value* nearest = b.CreateFPTrunc(value, l.f32);
+  Value* back = b.CreateFPExt(nearest, value->getType());
+  auto magnitude = [&](Value* v) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
+  Value* went_up = b.CreateFCmpOGT(magnitude(back), magnitude(value));
+  Value* towards_zero = b.CreateSub(l.bits(nearest), b.CreateZExt(went_up, l.i32));
+  Value* inexact = b.CreateZExt(b.CreateFCmpUNE(back, value), l.i32);
+  return l.number(b.CreateOr(towards_zero, inexact));
 }
 
-Value* KernelEmitter::float_to_small(Value* value, DType dtype) {
+Value* float_to_small(llvm::IRBuilder<>& b, Value* value, DType dtype) {
   const int lanes = lanes_of(value);
-  const Lanes l{b_, with_lanes(b_.getFloatTy(), lanes), with_lanes(b_.getInt32Ty(), lanes),
-                with_lanes(b_.getInt8Ty(), lanes)};
+  const Lanes l{b, with_lanes(b.getFloatTy(), lanes), with_lanes(b.getInt32Ty(), lanes),
+                with_lanes(b.getInt8Ty(), lanes)};
   const SmallFloat& format = small_float(dtype);
   Value* raw = l.bits(value);
-  if (dtype == DType::kF8E8M0FNU) return b_.CreateTrunc(exponent_of(l, raw), l.i8);
-  Value* magnitude = b_.CreateAnd(raw, l.integer(kMagnitude));
+  if (dtype == DType::kF8E8M0FNU) return b.CreateTrunc(exponent_of(l, raw), l.i8);
+  Value* magnitude = b.CreateAnd(raw, l.integer(kMagnitude));
   Value* code = magnitude_code(l, magnitude, format);
   Value* sign = sign_code(l, raw, format);
-  Value* is_nan = b_.CreateICmpUGT(magnitude, l.integer(kInfinity));
+  Value* is_nan = b.CreateICmpUGT(magnitude, l.integer(kInfinity));
   if (format.signed_special) {
-    code = b_.CreateXor(b_.CreateSelect(is_nan, l.integer(format.nan), code), sign);
+    code = b.CreateXor(b.CreateSelect(is_nan, l.integer(format.nan), code), sign);
   } else {
-    Value* has_sign = b_.CreateICmpNE(code, l.integer(0));
-    code = b_.CreateOr(code, b_.CreateSelect(has_sign, sign, l.integer(0)));
-    code = b_.CreateSelect(is_nan, l.integer(format.nan), code);
+    Value* has_sign = b.CreateICmpNE(code, l.integer(0));
+    code = b.CreateOr(code, b.CreateSelect(has_sign, sign, l.integer(0)));
+    code = b.CreateSelect(is_nan, l.integer(format.nan), code);
   }
-  return b_.CreateTrunc(code, l.i8);
+  return b.CreateTrunc(code, l.i8);
 }
 
-Value* KernelEmitter::small_to_float(Value* code, DType dtype) {
+Value* small_to_float(llvm::IRBuilder<>& b, Value* code, DType dtype) {
   const int lanes = lanes_of(code);
-  const Lanes l{b_, with_lanes(b_.getFloatTy(), lanes), with_lanes(b_.getInt32Ty(), lanes), nullptr};
+  const Lanes l{b, with_lanes(b.getFloatTy(), lanes), with_lanes(b.getInt32Ty(), lanes), nullptr};
   const SmallFloat& format = small_float(dtype);
-  Value* wide = b_.CreateZExt(code, l.i32);
+  Value* wide = b.CreateZExt(code, l.i32);
   if (dtype == DType::kF8E8M0FNU) {
-    Value* is_least = b_.CreateICmpEQ(wide, l.integer(0));
-    Value* power = b_.CreateSelect(is_least, l.integer(1U << (kMantissaBits - 1)), b_.CreateShl(wide, kMantissaBits));
-    return l.number(b_.CreateSelect(b_.CreateICmpEQ(wide, l.integer(format.nan)), l.integer(kQuietNan), power));
+    Value* is_least = b.CreateICmpEQ(wide, l.integer(0));
+    Value* power =
+        b.CreateSelect(is_least, l.integer(1U << (kMantissaBits - 1)), b.CreateShl(wide, kMantissaBits));
+    return l.number(b.CreateSelect(b.CreateICmpEQ(wide, l.integer(format.nan)), l.integer(kQuietNan), power));
   }
-  // Moving the fields into place and multiplying by a power of two corrects the exponent's bias, denormals too.
+  // Moving the fields into place and multiplying by a power of two corrects the exponent's bias, denormals
+  // too.
   const int place = format.exponent_bits + format.mantissa_bits;
-  Value* magnitude = b_.CreateAnd(wide, l.integer((1U << place) - 1));
-  Value* fields = b_.CreateShl(magnitude, static_cast<uint64_t>(kMantissaBits - format.mantissa_bits));
+  Value* magnitude = b.CreateAnd(wide, l.integer((1U << place) - 1));
+  Value* fields = b.CreateShl(magnitude, static_cast<uint64_t>(kMantissaBits - format.mantissa_bits));
   const double rebias = std::ldexp(1.0, kBias - format.bias);
-  Value* result = l.bits(b_.CreateFMul(l.number(fields), llvm::ConstantFP::get(l.f32, rebias)));
+  Value* result = l.bits(b.CreateFMul(l.number(fields), llvm::ConstantFP::get(l.f32, rebias)));
   if (format.signed_special && format.overflow != format.largest) {
     const bool has_infinity = format.overflow != format.nan;
-    Value* is_nan = b_.CreateICmpUGT(magnitude, l.integer(has_infinity ? format.overflow : format.largest));
+    Value* is_nan = b.CreateICmpUGT(magnitude, l.integer(has_infinity ? format.overflow : format.largest));
     if (has_infinity)
-      result = b_.CreateSelect(b_.CreateICmpEQ(magnitude, l.integer(format.overflow)), l.integer(kInfinity), result);
-    result = b_.CreateSelect(is_nan, l.integer(kQuietNan), result);
+      result =
+          b.CreateSelect(b.CreateICmpEQ(magnitude, l.integer(format.overflow)), l.integer(kInfinity), result);
+    result = b.CreateSelect(is_nan, l.integer(kQuietNan), result);
   }
-  Value* sign = b_.CreateShl(b_.CreateAnd(wide, l.integer(1U << place)), static_cast<uint64_t>(31 - place));
-  result = b_.CreateOr(result, sign);
+  Value* sign = b.CreateShl(b.CreateAnd(wide, l.integer(1U << place)), static_cast<uint64_t>(31 - place));
+  result = b.CreateOr(result, sign);
   if (!format.signed_special)
-    result = b_.CreateSelect(b_.CreateICmpEQ(wide, l.integer(format.nan)), l.integer(kQuietNan), result);
+    result = b.CreateSelect(b.CreateICmpEQ(wide, l.integer(format.nan)), l.integer(kQuietNan), result);
   return l.number(result);
 }
 

@@ -1,9 +1,7 @@
-// Conversions: between dtypes, and between registers and memory.
-#include <cmath>
+#include "host/codegen/conversions.h"
 
-#include "host/codegen/cpu_features.h"
-#include "host/codegen/kernel_emitter.h"
-#include "host/support/error.h"
+#include "host/codegen/small_float_code.h"
+#include "host/codegen/value_types.h"
 
 namespace gantry {
 
@@ -18,17 +16,21 @@ bool is_narrow_integer(DType t) {
   return bit_width(t) < 8 && !is_float(t);
 }
 
-unsigned storage_bits(DType t) {
-  return 8U * static_cast<unsigned>(byte_width(t));
-}
-
 }  // namespace
 
-Value* KernelEmitter::cast_to_integer(Value* value, DType from, DType to) {
-  llvm::Type* type = register_type(context_, {to, lanes_of(value)});
+Conversions::Conversions(llvm::IRBuilder<>& builder, const CpuInstructions& instructions, bool gpu)
+    : b_(builder), instructions_(instructions), gpu_(gpu) {}
+
+bool Conversions::was(Value* value, DType dtype) const {
+  auto known = rounded_.find(value);
+  return known != rounded_.end() && known->second.first == dtype;
+}
+
+Value* Conversions::to_integer(Value* value, DType from, DType to) {
+  llvm::Type* type = register_type(b_.getContext(), {to, lanes_of(value)});
   const bool is_signed = is_signed_int(to);
   if (is_float(from) && is_narrow_integer(to)) {
-    value = cast_to_integer(value, from, DType::kI32);
+    value = to_integer(value, from, DType::kI32);
     from = DType::kI32;
   }
   if (is_float(from)) {
@@ -37,41 +39,41 @@ Value* KernelEmitter::cast_to_integer(Value* value, DType from, DType to) {
   }
   value = is_signed_int(from) ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
   if (!is_narrow_integer(to)) return value;
-  const auto unused = storage_bits(to) - static_cast<unsigned>(bit_width(to));
+  const auto unused = type->getScalarSizeInBits() - static_cast<unsigned>(bit_width(to));
   Value* high = b_.CreateShl(value, unused);
   return is_signed ? b_.CreateAShr(high, unused) : b_.CreateLShr(high, unused);
 }
 
-Value* KernelEmitter::cast_value(Value* value, DType from, DType to) {
+Value* Conversions::cast(Value* value, DType from, DType to) {
   if (from == to && !is_narrow_float(to)) return value;
   if (to == DType::kBool) {
     Value* zero = llvm::Constant::getNullValue(value->getType());
     return is_float(from) ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
   }
-  if (!is_float(to)) return cast_to_integer(value, from, to);
-  llvm::Type* type = register_type(context_, {to, lanes_of(value)});
+  if (!is_float(to)) return to_integer(value, from, to);
+  llvm::Type* type = register_type(b_.getContext(), {to, lanes_of(value)});
   if (!is_float(from)) {
     value = is_signed_int(from) ? b_.CreateSIToFP(value, type) : b_.CreateUIToFP(value, type);
   } else if (from == DType::kF64 && is_narrow_float(to)) {
-    value = round_to_odd(value);
+    value = round_to_odd(b_, value);
   } else if (value->getType() != type) {
     value = b_.CreateFPCast(value, type);
   }
   return is_narrow_float(to) ? from_storage(to_storage(value, to), to) : value;
 }
 
-Value* KernelEmitter::to_storage(Value* value, DType dtype) {
+Value* Conversions::to_storage(Value* value, DType dtype) {
   if (dtype == DType::kBool) return b_.CreateZExt(value, with_lanes(b_.getInt8Ty(), lanes_of(value)));
   if (!is_narrow_float(dtype)) return value;
   auto known = rounded_.find(value);  // what was one already
   if (known != rounded_.end() && known->second.first == dtype) return known->second.second;
-  if (is_small_float(dtype)) return float_to_small(value, dtype);
+  if (is_small_float(dtype)) return float_to_small(b_, value, dtype);
   return dtype == DType::kF16 ? float_to_half(value) : float_to_bf16(value);
 }
 
-Value* KernelEmitter::from_storage(Value* raw, DType dtype) {
+Value* Conversions::from_storage(Value* raw, DType dtype) {
   if (is_small_float(dtype)) {
-    Value* result = small_to_float(raw, dtype);
+    Value* result = small_to_float(b_, raw, dtype);
     rounded_[result] = {dtype, raw};
     return result;
   }
@@ -95,7 +97,7 @@ Value* KernelEmitter::from_storage(Value* raw, DType dtype) {
   }
 }
 
-Value* KernelEmitter::half_to_float(Value* bits) {
+Value* Conversions::half_to_float(Value* bits) {
   const int lanes = lanes_of(bits);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
   if (instructions_.half_conversions)
@@ -113,7 +115,7 @@ Value* KernelEmitter::half_to_float(Value* bits) {
   return b_.CreateBitCast(b_.CreateOr(result, sign), f32);
 }
 
-Value* KernelEmitter::float_to_half(Value* value) {
+Value* Conversions::float_to_half(Value* value) {
   const int lanes = lanes_of(value);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes),
              *i16 = with_lanes(b_.getInt16Ty(), lanes);
@@ -142,7 +144,7 @@ Value* KernelEmitter::float_to_half(Value* value) {
   return b_.CreateTrunc(b_.CreateOr(result, sign), i16);
 }
 
-Value* KernelEmitter::truncate_to_bf16(Value* value) {
+Value* Conversions::truncate_to_bf16(Value* value) {
   const int lanes = lanes_of(value);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
   Value* cleared = b_.CreateAnd(b_.CreateBitCast(value, i32), llvm::ConstantInt::get(i32, 0xffff0000u));
@@ -160,7 +162,7 @@ Value* KernelEmitter::truncate_to_bf16(Value* value) {
   return result;
 }
 
-Value* KernelEmitter::float_to_bf16(Value* value) {
+Value* Conversions::float_to_bf16(Value* value) {
   const int lanes = lanes_of(value);
   llvm::Type *f32 = with_lanes(b_.getFloatTy(), lanes), *i32 = with_lanes(b_.getInt32Ty(), lanes);
   value = b_.CreateFPCast(value, f32);
