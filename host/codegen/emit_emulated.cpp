@@ -40,12 +40,9 @@ bool reports_accesses(const LoopKernel& kernel, const Target& target) {
 }
 
 void KernelEmitter::begin_checks() {
-  const auto block = [&](const char* name) {
-    return llvm::BasicBlock::Create(context_, name, scope_.function);
-  };
-  llvm::BasicBlock *sized = block("host"), *listens = block("checker"), *go = block("checked"),
-                   *deaf = block("deaf");
-  checks_.failed = block("failed");
+  llvm::BasicBlock *sized = scope_.new_block("host"), *listens = scope_.new_block("checker"),
+                   *go = scope_.new_block("checked"), *deaf = scope_.new_block("deaf");
+  checks_.failed = scope_.new_block("failed");
   auto member = [&](llvm::Type* type, Value* record, size_t offset) {
     return b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), record, offset));
   };
@@ -108,7 +105,7 @@ void KernelEmitter::call_checker(Value* function, std::vector<Value*> arguments)
   std::vector<llvm::Type*> types;
   for (Value* argument : arguments) types.push_back(argument->getType());
   Value* code = b_.CreateCall(llvm::FunctionType::get(b_.getInt32Ty(), types, false), function, arguments);
-  auto* next = llvm::BasicBlock::Create(context_, "fine", scope_.function);
+  auto* next = scope_.new_block("fine");
   b_.CreateCondBr(b_.CreateICmpEQ(code, b_.getInt32(0)), next, checks_.failed);
   b_.SetInsertPoint(next);
 }
@@ -138,8 +135,8 @@ void KernelEmitter::report_access(const BufferNode& buffer, bool store, Value* i
   if (!reports_ || buffer.scope == BufferScope::kLocal) return;
   llvm::BasicBlock* after = nullptr;
   if (predicate) {
-    auto* then = llvm::BasicBlock::Create(context_, "report", scope_.function);
-    after = llvm::BasicBlock::Create(context_, "reported", scope_.function);
+    auto* then = scope_.new_block("report");
+    after = scope_.new_block("reported");
     b_.CreateCondBr(predicate, then, after);
     b_.SetInsertPoint(then);
   }

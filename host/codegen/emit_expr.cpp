@@ -234,33 +234,10 @@ Value* KernelEmitter::emit_integer_binary(const BinaryNode& node, Value* a, Valu
   }
 }
 
-bool KernelEmitter::is_non_negative(const Expr& e) const {
-  if (auto* imm = e.as<IntImmNode>()) return imm->value >= 0;
-  if (auto* var = e.as<VarNode>()) return var->is_symbol || non_negative_.contains(var);
-  if (auto* ramp = e.as<RampNode>()) return is_non_negative(ramp->base) && is_non_negative(ramp->stride);
-  if (auto* broadcast = e.as<BroadcastNode>()) return is_non_negative(broadcast->value);
-  auto* binary = e.as<BinaryNode>();
-  if (!binary || e.type().dtype != DType::kI64) return false;
-  const bool a = is_non_negative(binary->a), b = is_non_negative(binary->b);
-  switch (binary->op) {
-    case BinaryOp::kAdd:
-    case BinaryOp::kMul:
-    case BinaryOp::kMin:
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kDiv:
-      return a && b;
-    case BinaryOp::kMax:
-      return a || b;
-    case BinaryOp::kMod:
-      return b;
-    default:
-      return false;
-  }
-}
-
 Value* KernelEmitter::emit_floor_division(const BinaryNode& node, Value* a, Value* b) {
   const bool wants_quotient = node.op == BinaryOp::kFloorDiv;
-  if (is_unsigned_kind(node.type.dtype) || (is_non_negative(node.a) && is_non_negative(node.b))) {
+  if (is_unsigned_kind(node.type.dtype) ||
+      (signs_.is_non_negative(node.a) && signs_.is_non_negative(node.b))) {
     return wants_quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
   }
   auto* c = llvm::dyn_cast<llvm::Constant>(b);
@@ -274,7 +251,7 @@ Value* KernelEmitter::emit_floor_division(const BinaryNode& node, Value* a, Valu
   Value* zero = llvm::Constant::getNullValue(a->getType());
   Value* remainder = b_.CreateSRem(a, b);
   Value* wraps = b_.CreateICmpSLT(remainder, zero);
-  if (!is_non_negative(node.b)) {
+  if (!signs_.is_non_negative(node.b)) {
     Value* differs = b_.CreateICmpSLT(b_.CreateXor(remainder, b), zero);
     wraps = b_.CreateAnd(b_.CreateICmpNE(remainder, zero), differs);
   }
@@ -361,9 +338,9 @@ Value* KernelEmitter::emit_if_then_else(const CallNode& node) {
   if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(chosen)) {
     return splat(b_, emit(node.args[known->isZero() ? 2 : 1]), node.type.lanes);
   }
-  auto* then = llvm::BasicBlock::Create(context_, "then", scope_.function);
-  auto* otherwise = llvm::BasicBlock::Create(context_, "else", scope_.function);
-  auto* after = llvm::BasicBlock::Create(context_, "join", scope_.function);
+  auto* then = scope_.new_block("then");
+  auto* otherwise = scope_.new_block("else");
+  auto* after = scope_.new_block("join");
   b_.CreateCondBr(chosen, then, otherwise);
   // What a branch computes is not known outside of it.
   const auto known = cache_;

@@ -49,8 +49,8 @@ void KernelEmitter::annotate(llvm::Instruction* access, const BufferNode& buffer
 
 Value* KernelEmitter::blank_memory() {
   if (!scope_.blank) {
-    llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
-    llvm::AllocaInst* memory = entry.CreateAlloca(entry.getInt64Ty(), nullptr, "blank");
+    llvm::AllocaInst* memory = scope_.on_stack(b_.getInt64Ty(), "blank");
+    llvm::IRBuilder<> entry(scope_.entry, std::next(memory->getIterator()));
     entry.CreateStore(entry.getInt64(0), memory);
     scope_.blank = memory;
   }
@@ -260,8 +260,8 @@ void KernelEmitter::emit_scalar_store(const BufferNode& buffer, Value* index, Va
     annotate(b_.CreateAlignedStore(raw, pointer, known.value_or(alignment(buffer))), buffer);
     return;
   }
-  auto* then = llvm::BasicBlock::Create(context_, "store", scope_.function);
-  auto* after = llvm::BasicBlock::Create(context_, "stored", scope_.function);
+  auto* then = scope_.new_block("store");
+  auto* after = scope_.new_block("stored");
   b_.CreateCondBr(predicate, then, after);
   b_.SetInsertPoint(then);
   annotate(b_.CreateAlignedStore(raw, pointer, alignment(buffer)), buffer);

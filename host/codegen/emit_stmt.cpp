@@ -148,7 +148,7 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
 }
 
 void KernelEmitter::emit_for(const ForNode& loop) {
-  if (is_non_negative(loop.low)) non_negative_[loop.var.as<VarNode>()] = true;
+  signs_.set_at_least(loop.var.as<VarNode>(), loop.low);
   auto* extent = loop.extent.as<IntImmNode>();
   if (extent && extent->value <= 0) return;
   if (gpu_) return emit_device_loop(loop);
@@ -168,8 +168,8 @@ void KernelEmitter::emit_for(const ForNode& loop) {
 
 void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, const Stmt& body,
                                      const std::function<void()>& prologue) {
-  auto* header = llvm::BasicBlock::Create(context_, var.as<VarNode>()->name, scope_.function);
-  auto* after = llvm::BasicBlock::Create(context_, "after", scope_.function);
+  auto* header = scope_.new_block(var.as<VarNode>()->name);
+  auto* after = scope_.new_block("after");
   llvm::BasicBlock* before = b_.GetInsertBlock();
   b_.CreateCondBr(b_.CreateICmpSLT(low, end), header, after);
   b_.SetInsertPoint(header);
@@ -178,7 +178,7 @@ void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, co
   scope_.vars[var.as<VarNode>()] = index;
   if (prologue) prologue();
   if (body) emit_stmt(body);
-  Value* next = b_.CreateAdd(index, b_.getInt64(1), "", non_negative_.contains(var.as<VarNode>()), true);
+  Value* next = b_.CreateAdd(index, b_.getInt64(1), "", signs_.is_non_negative(var), true);
   index->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpSLT(next, end), header, after);
   b_.SetInsertPoint(after);
@@ -210,8 +210,8 @@ bool makes_once(const Stmt& s) {
 
 /// Does the thread begin with this range? Where the host does not say, every range is taken for its first.
 Value* KernelEmitter::emit_is_first_range() {
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context_, name, scope_.function); };
-  llvm::BasicBlock *look = block("look"), *ask = block("ask"), *known = block("known");
+  llvm::BasicBlock *look = scope_.new_block("look"), *ask = scope_.new_block("ask"),
+                   *known = scope_.new_block("known");
   llvm::BasicBlock* entry = b_.GetInsertBlock();
   b_.CreateCondBr(b_.CreateIsNull(scope_.host), known, look);
   b_.SetInsertPoint(look);
@@ -303,8 +303,8 @@ Value* KernelEmitter::call_pool(const ForNode& loop, llvm::Function* body, Value
                          {context, body, closure, count});
   };
   if (loop.rounds == 1) return in_a_range();
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context_, name, scope_.function); };
-  llvm::BasicBlock *by_rounds = block("by_rounds"), *by_range = block("by_range"), *called = block("called");
+  llvm::BasicBlock *by_rounds = scope_.new_block("by_rounds"), *by_range = scope_.new_block("by_range"),
+                   *called = scope_.new_block("called");
   Value* version = b_.CreateLoad(b_.getInt32Ty(), scope_.host);
   b_.CreateCondBr(b_.CreateICmpUGE(version, b_.getInt32(kRoundsVersion)), by_rounds, by_range);
   b_.SetInsertPoint(by_rounds);
@@ -334,14 +334,13 @@ void KernelEmitter::emit_parallel_loop(const ForNode& loop) {
   std::vector<Value*> captured;
   llvm::Function* body = outline(loop, low, closure_type, captured);
 
-  llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
-  Value* closure = entry.CreateAlloca(closure_type, nullptr, "closure");
+  Value* closure = scope_.on_stack(closure_type, "closure");
   for (unsigned i = 0; i < captured.size(); ++i) {
     b_.CreateStore(captured[i], b_.CreateStructGEP(closure_type, closure, i));
   }
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context_, name, scope_.function); };
-  llvm::BasicBlock *check = block("check"), *shared = block("shared"), *alone = block("alone"),
-                   *join = block("join"), *fail = block("fail"), *after = block("after");
+  llvm::BasicBlock *check = scope_.new_block("check"), *shared = scope_.new_block("shared"),
+                   *alone = scope_.new_block("alone"), *join = scope_.new_block("join"),
+                   *fail = scope_.new_block("fail"), *after = scope_.new_block("after");
   b_.CreateCondBr(b_.CreateICmpSGT(count, b_.getInt64(0)), check, after);
   b_.SetInsertPoint(check);
   Value* is_alone = b_.CreateOr(b_.CreateIsNull(scope_.host), b_.CreateICmpEQ(count, b_.getInt64(1)));
@@ -374,9 +373,9 @@ void KernelEmitter::emit_if(const IfNode& node) {
   ++index_depth_;
   Value* c = emit(condition);
   --index_depth_;
-  auto* then = llvm::BasicBlock::Create(context_, "then", scope_.function);
-  auto* after = llvm::BasicBlock::Create(context_, "endif", scope_.function);
-  auto* otherwise = node.else_case ? llvm::BasicBlock::Create(context_, "else", scope_.function) : after;
+  auto* then = scope_.new_block("then");
+  auto* after = scope_.new_block("endif");
+  auto* otherwise = node.else_case ? scope_.new_block("else") : after;
   b_.CreateCondBr(c, then, otherwise);
   b_.SetInsertPoint(then);
   const IndexRanges::Saved saved = gpu_ ? ranges_.assume(condition) : IndexRanges::Saved();
@@ -408,8 +407,8 @@ int64_t thread_bytes_of(const AllocateNode& node) {
 
 /// Asks the host for the calling thread's memory; the function ends if there is none.
 Value* KernelEmitter::request_thread_memory(int64_t bytes) {
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context_, name, scope_.function); };
-  llvm::BasicBlock *look = block("look"), *ask = block("ask"), *none = block("none"), *given = block("given");
+  llvm::BasicBlock *look = scope_.new_block("look"), *ask = scope_.new_block("ask"),
+                   *none = scope_.new_block("none"), *given = scope_.new_block("given");
   b_.CreateCondBr(b_.CreateIsNull(scope_.host), none, look);
   b_.SetInsertPoint(none);
   b_.CreateRet(b_.getInt32(GANTRY_KERNEL_NEEDS_THREAD_MEMORY));
@@ -464,9 +463,8 @@ void KernelEmitter::emit_allocate(const AllocateNode& node) {
   internal_check(scope_.stack_bytes <= limit,
                  "kernel {}: local buffers up to {} take {} bytes of stack, more than {}", kernel_.name,
                  buffer.name, scope_.stack_bytes, limit);
-  llvm::IRBuilder<> entry(scope_.entry, scope_.entry->begin());
-  llvm::AllocaInst* memory = entry.CreateAlloca(
-      llvm::ArrayType::get(element, static_cast<uint64_t>(count->value)), nullptr, buffer.name);
+  llvm::AllocaInst* memory =
+      scope_.on_stack(llvm::ArrayType::get(element, static_cast<uint64_t>(count->value)), buffer.name);
   memory->setAlignment(llvm::Align(gpu_ ? kDeviceAlignment : kStackAlignment));
   scope_.buffers[&buffer] = memory;
   b_.CreateLifetimeStart(memory, b_.getInt64(static_cast<uint64_t>(bytes)));
@@ -480,8 +478,8 @@ void KernelEmitter::emit_allocate(const AllocateNode& node) {
 void KernelEmitter::emit_once(const OnceNode& node) {
   cache_.clear();
   if (scope_.once == nullptr) return emit_stmt(node.body);
-  auto* make = llvm::BasicBlock::Create(context_, "make", scope_.function);
-  auto* made = llvm::BasicBlock::Create(context_, "made", scope_.function);
+  auto* make = scope_.new_block("make");
+  auto* made = scope_.new_block("made");
   b_.CreateCondBr(scope_.once, make, made);
   b_.SetInsertPoint(make);
   emit_stmt(node.body);
@@ -492,7 +490,7 @@ void KernelEmitter::emit_once(const OnceNode& node) {
 
 void KernelEmitter::emit_let(const LetStmtNode& node) {
   cache_.clear();
-  if (is_non_negative(node.value)) non_negative_[node.var.as<VarNode>()] = true;
+  signs_.set_at_least(node.var.as<VarNode>(), node.value);
   scope_.vars[node.var.as<VarNode>()] = emit(node.value);
   if (gpu_) ranges_.bind(node.var.as<VarNode>(), ranges_.range(node.value));
   if (node.body) emit_stmt(node.body);

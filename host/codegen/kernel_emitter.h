@@ -25,7 +25,9 @@
 
 #include "host/codegen/conversions.h"
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/function_scope.h"
 #include "host/codegen/index_range.h"
+#include "host/codegen/index_signs.h"
 #include "host/codegen/math.h"
 #include "host/codegen/target.h"
 #include "host/codegen/value_types.h"
@@ -91,18 +93,11 @@ class KernelEmitter {
   llvm::Value* emit_narrowed(const BinaryNode& node, const Expr& self);
   llvm::Value* narrow_index(llvm::Value* index);
 
-  /// The variables, buffers and stack of the function being written.
-  struct Scope {
-    llvm::Function* function = nullptr;
-    llvm::BasicBlock* entry = nullptr;  ///< allocas and what every path needs
-    std::map<const VarNode*, llvm::Value*> vars;
-    std::map<std::string, llvm::Value*> symbols;
-    std::map<const BufferNode*, llvm::Value*> buffers;
+  struct Scope : FunctionScope {
     std::map<int, llvm::Value*> tile_registers;  ///< those that are vector registers: variables of f32
     int first_weight_tile = 0;                   ///< those from here on hold weights
     llvm::Value* blank = nullptr;                ///< stack memory that lanes switched off read and write
     int64_t stack_bytes = 0;
-    llvm::Value* host = nullptr;
     llvm::Value* thread_memory = nullptr;  ///< of the outermost kThread buffer and those inside it
     int64_t thread_bytes = 0;              ///< of it in use
     bool in_parallel_body = false;
@@ -135,8 +130,6 @@ class KernelEmitter {
   llvm::Value* emit_select(const Expr& condition, llvm::Value* if_true, llvm::Value* if_false);
   /// One lane of a vector expression, computed as a scalar.
   llvm::Value* emit_lane(const Expr& e, int lane);
-  /// True if the index expression is never negative, as far as is plain to see.
-  bool is_non_negative(const Expr& e) const;
 
   // --- memory (emit_memory.cpp)
   /// lane i's index: base + i * stride.
@@ -200,7 +193,7 @@ class KernelEmitter {
       alias_scopes_;  ///< (alias.scope, noalias)
   std::map<const BufferNode*, bool> written_;
   std::set<const BufferNode*> numbers_;  ///< accumulators of minima and maxima: never NaN
-  std::map<const VarNode*, bool> non_negative_;
+  IndexSigns signs_;
   IndexRanges ranges_;  ///< GPU only
   const TileInstruction* tile_instruction_ = nullptr;  ///< what tile registers were configured for
   int launch_count_ = 0;

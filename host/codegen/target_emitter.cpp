@@ -24,8 +24,7 @@ Value* TargetEmitter::element_pointer(const BufferNode& buffer, Value* index) {
 Value* TargetEmitter::tile_variable(int number, int lanes) {
   Value*& variable = emitter_.scope_.tile_registers[number];
   if (!variable) {
-    llvm::IRBuilder<> entry(emitter_.scope_.entry, emitter_.scope_.entry->begin());
-    variable = entry.CreateAlloca(with_lanes(ir.getFloatTy(), lanes), nullptr, "tile");
+    variable = emitter_.scope_.on_stack(with_lanes(ir.getFloatTy(), lanes), "tile");
   }
   return variable;
 }

@@ -137,7 +137,7 @@ llvm::Function* KernelEmitter::make_entry(const LaunchNode& launch, const ForNod
   if (loop) {
     function->getArg(next)->setName("iteration");
     scope_.vars[loop->var.as<VarNode>()] = b_.CreateNSWAdd(emit(loop->low), function->getArg(next));
-    if (is_non_negative(loop->low)) non_negative_[loop->var.as<VarNode>()] = true;
+    signs_.set_at_least(loop->var.as<VarNode>(), loop->low);
     const IndexRanges::Range low = ranges_.range(loop->low), count = ranges_.range(loop->extent);
     ranges_.bind(loop->var.as<VarNode>(), {low.low, low.high + count.high - 1});
   }
@@ -188,7 +188,7 @@ void KernelEmitter::bind_narrow(const Expr& var, Value* value, IndexRanges::Rang
   const auto* node = var.as<VarNode>();
   ranges_.bind(node, range);
   const bool non_negative = range.low >= 0;
-  if (non_negative) non_negative_[node] = true;
+  if (non_negative) signs_.set_non_negative(node);
   scope_.vars[node] =
       non_negative ? b_.CreateZExt(value, b_.getInt64Ty(), "", true) : b_.CreateSExt(value, b_.getInt64Ty());
 }
@@ -246,8 +246,8 @@ void KernelEmitter::emit_device_loop(const ForNode& loop) {
   }
   Value* end = b_.CreateNSWAdd(first, count);
 
-  auto* header = llvm::BasicBlock::Create(context_, var->name, scope_.function);
-  auto* after = llvm::BasicBlock::Create(context_, "after", scope_.function);
+  auto* header = scope_.new_block(var->name);
+  auto* after = scope_.new_block("after");
   llvm::BasicBlock* before = b_.GetInsertBlock();
   b_.CreateCondBr(b_.CreateICmpSLT(first, end), header, after);
   b_.SetInsertPoint(header);
@@ -388,8 +388,8 @@ void KernelEmitter::emit_mma(const MmaNode& node) {
 
 Value* KernelEmitter::emit_guarded_load(llvm::Type* type, Value* predicate,
                                         const std::function<Value*()>& load) {
-  auto* then = llvm::BasicBlock::Create(context_, "load", scope_.function);
-  auto* after = llvm::BasicBlock::Create(context_, "loaded", scope_.function);
+  auto* then = scope_.new_block("load");
+  auto* after = scope_.new_block("loaded");
   llvm::BasicBlock* before = b_.GetInsertBlock();
   b_.CreateCondBr(predicate, then, after);
   b_.SetInsertPoint(then);
@@ -404,8 +404,8 @@ Value* KernelEmitter::emit_guarded_load(llvm::Type* type, Value* predicate,
 }
 
 void KernelEmitter::emit_guarded_store(Value* predicate, const std::function<void()>& store) {
-  auto* then = llvm::BasicBlock::Create(context_, "store", scope_.function);
-  auto* after = llvm::BasicBlock::Create(context_, "stored", scope_.function);
+  auto* then = scope_.new_block("store");
+  auto* after = scope_.new_block("stored");
   b_.CreateCondBr(predicate, then, after);
   b_.SetInsertPoint(then);
   store();
