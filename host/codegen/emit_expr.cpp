@@ -12,9 +12,6 @@ using llvm::Value;
 
 namespace {
 
-bool is_unsigned_kind(DType t) {
-  return t == DType::kU8 || t == DType::kU16 || t == DType::kU32 || t == DType::kU64 || t == DType::kBool;
-}
 /// The value if the float expression is one number in every lane.
 std::optional<double> constant_float(const Expr& e) {
   if (auto* imm = e.as<FloatImmNode>()) return imm->value;
@@ -107,8 +104,9 @@ Value* KernelEmitter::emit_binary(const BinaryNode& node, const Expr& self) {
     if (Value* narrow = emit_narrowed(node, self)) return narrow;
   }
   Value *a = splat(b_, emit(node.a), lanes), *b = splat(b_, emit(node.b), lanes);
-  if (is_comparison(node.op)) return emit_compare(node, a, b);
-  return is_float ? emit_float_binary(node, a, b) : emit_integer_binary(node, a, b);
+  if (is_float) return is_comparison(node.op) ? floats_.compare(node, a, b) : floats_.binary(node, a, b);
+  return is_comparison(node.op) ? integers_.compare(node, a, b)
+                                : integers_.binary(node, a, b, index_depth_ > 0);
 }
 
 /// x * y + z and its variants with minus as one llvm.fma, which takes a broadcast from memory as its operand.
@@ -144,154 +142,6 @@ Value* KernelEmitter::emit_half_multiply_add(const CallNode& node) {
         *z = emit_half(node.args[2], lanes);
   Value* fused = b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
   return conversions_.from_storage(b_.CreateBitCast(fused, with_lanes(b_.getInt16Ty(), lanes)), DType::kF16);
-}
-
-MinMaxBy KernelEmitter::min_max_by(DType dtype, Value* a, Value* b) const {
-  if (instructions_.ordered_min_max) return MinMaxBy::kIntrinsic;
-  auto was_half = [&](Value* v) { return conversions_.was(v, DType::kF16); };
-  // Of halves that were extended, LLVM makes one of halves, and of that a call of the C library where the
-  // target has no arithmetic on them.
-  const bool narrows = dtype == DType::kF16 || (was_half(a) && was_half(b));
-  return narrows && !instructions_.half_arithmetic ? MinMaxBy::kComparisons : MinMaxBy::kFewestInstructions;
-}
-
-Value* KernelEmitter::number_among(const BinaryNode& node, Value* a, Value* b) const {
-  auto is_number = [&](const Expr& e) {
-    const auto* load = e.as<LoadNode>();
-    return load != nullptr && numbers_.contains(load->buffer.get());
-  };
-  return is_number(node.b) ? b : is_number(node.a) ? a : nullptr;
-}
-
-Value* KernelEmitter::emit_float_binary(const BinaryNode& node, Value* a, Value* b) {
-  switch (node.op) {
-    case BinaryOp::kAdd:
-      return b_.CreateFAdd(a, b);
-    case BinaryOp::kSub:
-      return b_.CreateFSub(a, b);
-    case BinaryOp::kMul:
-      return b_.CreateFMul(a, b);
-    case BinaryOp::kDiv:
-      return b_.CreateFDiv(a, b);
-    case BinaryOp::kFloorDiv:
-      return math_.unary(MathFn::kFloor, b_.CreateFDiv(a, b));
-    case BinaryOp::kRem:
-      return math_.fmod(a, b);
-    case BinaryOp::kMod: {
-      Value* r = math_.fmod(a, b);
-      Value* zero = llvm::Constant::getNullValue(r->getType());
-      Value* differs = b_.CreateXor(b_.CreateFCmpOLT(r, zero), b_.CreateFCmpOLT(b, zero));
-      Value* wraps = b_.CreateAnd(b_.CreateFCmpONE(r, zero), differs);
-      return b_.CreateSelect(wraps, b_.CreateFAdd(r, b), r);
-    }
-    case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      return math_.min_max(node.op == BinaryOp::kMax, a, b, min_max_by(node.type.dtype, a, b),
-                           number_among(node, a, b));
-    default:
-      internal_error("kernel {}: operator {} of floats", kernel_.name, static_cast<int>(node.op));
-  }
-}
-
-Value* KernelEmitter::emit_integer_binary(const BinaryNode& node, Value* a, Value* b) {
-  const bool is_unsigned = is_unsigned_kind(node.type.dtype);
-  const bool no_wrap = index_depth_ > 0 && node.type.dtype == DType::kI64;
-  const bool is_bool = node.type.dtype == DType::kBool;
-  auto shift_amount = [&] {
-    Value* limit = llvm::ConstantInt::get(b->getType(), b->getType()->getScalarSizeInBits() - 1);
-    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, limit);
-  };
-  switch (node.op) {
-    case BinaryOp::kAdd:
-      return is_bool ? b_.CreateOr(a, b) : b_.CreateAdd(a, b, "", false, no_wrap);
-    case BinaryOp::kSub:
-      return b_.CreateSub(a, b, "", false, no_wrap);
-    case BinaryOp::kMul:
-      return is_bool ? b_.CreateAnd(a, b) : b_.CreateMul(a, b, "", false, no_wrap);
-    case BinaryOp::kDiv:
-      return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
-    case BinaryOp::kRem:
-      return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kMod:
-      return emit_floor_division(node, a, b);
-    case BinaryOp::kMin:
-      return b_.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, b);
-    case BinaryOp::kMax:
-      return b_.CreateBinaryIntrinsic(is_unsigned ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, b);
-    case BinaryOp::kAnd:
-      return b_.CreateAnd(a, b);
-    case BinaryOp::kOr:
-      return b_.CreateOr(a, b);
-    case BinaryOp::kXor:
-      return b_.CreateXor(a, b);
-    case BinaryOp::kShl:
-      return b_.CreateShl(a, shift_amount());
-    case BinaryOp::kShr:
-      return is_unsigned ? b_.CreateLShr(a, shift_amount()) : b_.CreateAShr(a, shift_amount());
-    default:
-      internal_error("kernel {}: operator {} of integers", kernel_.name, static_cast<int>(node.op));
-  }
-}
-
-Value* KernelEmitter::emit_floor_division(const BinaryNode& node, Value* a, Value* b) {
-  const bool wants_quotient = node.op == BinaryOp::kFloorDiv;
-  if (is_unsigned_kind(node.type.dtype) ||
-      (signs_.is_non_negative(node.a) && signs_.is_non_negative(node.b))) {
-    return wants_quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
-  }
-  auto* c = llvm::dyn_cast<llvm::Constant>(b);
-  if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
-  auto* divisor = llvm::dyn_cast_or_null<llvm::ConstantInt>(c);
-  if (divisor && divisor->getValue().isPowerOf2() && divisor->getSExtValue() > 0) {
-    if (!wants_quotient) return b_.CreateAnd(a, b_.CreateSub(b, llvm::ConstantInt::get(b->getType(), 1)));
-    return b_.CreateAShr(
-        a, llvm::ConstantInt::get(a->getType(), static_cast<uint64_t>(divisor->getValue().logBase2())));
-  }
-  Value* zero = llvm::Constant::getNullValue(a->getType());
-  Value* remainder = b_.CreateSRem(a, b);
-  Value* wraps = b_.CreateICmpSLT(remainder, zero);
-  if (!signs_.is_non_negative(node.b)) {
-    Value* differs = b_.CreateICmpSLT(b_.CreateXor(remainder, b), zero);
-    wraps = b_.CreateAnd(b_.CreateICmpNE(remainder, zero), differs);
-  }
-  if (!wants_quotient) return b_.CreateSelect(wraps, b_.CreateAdd(remainder, b), remainder);
-  return b_.CreateAdd(b_.CreateSDiv(a, b), b_.CreateSExt(wraps, a->getType()));
-}
-
-Value* KernelEmitter::emit_compare(const BinaryNode& node, Value* a, Value* b) {
-  using P = llvm::CmpInst::Predicate;
-  if (is_float_value(a)) {
-    switch (node.op) {
-      case BinaryOp::kEq:
-        return b_.CreateFCmpOEQ(a, b);
-      case BinaryOp::kNe:
-        return b_.CreateFCmpUNE(a, b);
-      case BinaryOp::kLt:
-        return b_.CreateFCmpOLT(a, b);
-      case BinaryOp::kLe:
-        return b_.CreateFCmpOLE(a, b);
-      case BinaryOp::kGt:
-        return b_.CreateFCmpOGT(a, b);
-      default:
-        return b_.CreateFCmpOGE(a, b);
-    }
-  }
-  const bool u = is_unsigned_kind(node.a.type().dtype);
-  switch (node.op) {
-    case BinaryOp::kEq:
-      return b_.CreateICmpEQ(a, b);
-    case BinaryOp::kNe:
-      return b_.CreateICmpNE(a, b);
-    case BinaryOp::kLt:
-      return b_.CreateICmp(u ? P::ICMP_ULT : P::ICMP_SLT, a, b);
-    case BinaryOp::kLe:
-      return b_.CreateICmp(u ? P::ICMP_ULE : P::ICMP_SLE, a, b);
-    case BinaryOp::kGt:
-      return b_.CreateICmp(u ? P::ICMP_UGT : P::ICMP_SGT, a, b);
-    default:
-      return b_.CreateICmp(u ? P::ICMP_UGE : P::ICMP_SGE, a, b);
-  }
 }
 
 /// Comparisons of ramps, as guards make them: `first + lane < bound` needs no vector of 64-bit indices, only
@@ -426,7 +276,8 @@ Value* KernelEmitter::emit_lane(const Expr& e, int lane) {
   if (auto* binary = e.as<BinaryNode>();
       binary && !register_type(context_, binary->a.type())->isFPOrFPVectorTy()) {
     Value *a = emit_lane(binary->a, lane), *b = emit_lane(binary->b, lane);
-    return is_comparison(binary->op) ? emit_compare(*binary, a, b) : emit_integer_binary(*binary, a, b);
+    return is_comparison(binary->op) ? integers_.compare(*binary, a, b)
+                                     : integers_.binary(*binary, a, b, index_depth_ > 0);
   }
   if (auto* select = e.as<SelectNode>()) {
     return b_.CreateSelect(emit_lane(select->condition, lane), emit_lane(select->if_true, lane),

@@ -7,7 +7,6 @@
 #include "host/codegen/cpu_features.h"
 #include "host/codegen/kernel_emitter.h"
 #include "host/codegen/llvm_target.h"
-#include "host/codegen/number_buffers.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -32,7 +31,9 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
       reports_(reports_accesses(kernel, target)),
       b_(module.getContext()),
       math_(b_, instructions_.multiply_add, instructions_.vector_math),
-      conversions_(b_, instructions_, gpu_) {
+      conversions_(b_, instructions_, gpu_),
+      integers_(b_, signs_, kernel.name),
+      floats_(b_, math_, conversions_, instructions_, kernel) {
   // Multiplications and additions may become fma; nothing else is relaxed.
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);
@@ -64,7 +65,6 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
          if (auto* tile = s.as<TileNode>(); tile && tile->buffer) written_[tile->buffer.get()] = true;
        },
        {});
-  numbers_ = accumulators_of_numbers(kernel.body);
 }
 
 void KernelEmitter::bind_arguments(Value* buffers, Value* dims) {

@@ -18,16 +18,17 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "host/codegen/conversions.h"
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/float_arithmetic.h"
 #include "host/codegen/function_scope.h"
 #include "host/codegen/index_range.h"
 #include "host/codegen/index_signs.h"
+#include "host/codegen/integer_arithmetic.h"
 #include "host/codegen/math.h"
 #include "host/codegen/target.h"
 #include "host/codegen/value_types.h"
@@ -114,16 +115,9 @@ class KernelEmitter {
   llvm::Value* emit_uncached(const Expr& e);
   llvm::Value* emit_var(const VarNode& node);
   llvm::Value* emit_binary(const BinaryNode& node, const Expr& self);
-  llvm::Value* emit_float_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
-  /// The operand of a minimum or maximum that is known never to be NaN; null if none is.
-  llvm::Value* number_among(const BinaryNode& node, llvm::Value* a, llvm::Value* b) const;
-  MinMaxBy min_max_by(DType dtype, llvm::Value* a, llvm::Value* b) const;
   llvm::Value* emit_fused_multiply_add(const BinaryNode& node);
   llvm::Value* emit_half_multiply_add(const CallNode& node);
   llvm::Value* emit_half(const Expr& e, int lanes);
-  llvm::Value* emit_integer_binary(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
-  llvm::Value* emit_floor_division(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
-  llvm::Value* emit_compare(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_lane_compare(const BinaryNode& node);
   llvm::Value* emit_call(const CallNode& node);
   llvm::Value* emit_if_then_else(const CallNode& node);
@@ -185,6 +179,9 @@ class KernelEmitter {
   llvm::IRBuilder<> b_;
   MathBuilder math_;
   Conversions conversions_;
+  IndexSigns signs_;
+  IntegerArithmetic integers_;
+  FloatArithmetic floats_;
   Scope scope_;
   Checks checks_;
   /// Expressions already computed in this statement and branch; a tree may share its parts many times over.
@@ -192,8 +189,6 @@ class KernelEmitter {
   std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>>
       alias_scopes_;  ///< (alias.scope, noalias)
   std::map<const BufferNode*, bool> written_;
-  std::set<const BufferNode*> numbers_;  ///< accumulators of minima and maxima: never NaN
-  IndexSigns signs_;
   IndexRanges ranges_;  ///< GPU only
   const TileInstruction* tile_instruction_ = nullptr;  ///< what tile registers were configured for
   int launch_count_ = 0;

@@ -213,13 +213,11 @@ Value* KernelEmitter::emit_narrowed(const BinaryNode& node, const Expr& self) {
     if (const std::optional<bool> known = ranges_.decide(node)) return b_.getInt1(*known);
   }
   auto operand = [&](const Expr& e) { return narrow_index(emit(e)); };
-  if (is_comparison(node.op)) return emit_compare(node, operand(node.a), operand(node.b));
+  if (is_comparison(node.op)) return integers_.compare(node, operand(node.a), operand(node.b));
   const IndexRanges::Range range = ranges_.range(self);
   if (!range.fits_int32()) return nullptr;
   Value *x = operand(node.a), *y = operand(node.b);
-  ++index_depth_;  // no part of it overflows
-  Value* result = emit_integer_binary(node, x, y);
-  --index_depth_;
+  Value* result = integers_.binary(node, x, y, true);  // no part of it overflows
   const bool non_negative = range.low >= 0;
   auto* instruction = llvm::dyn_cast<llvm::OverflowingBinaryOperator>(result);
   if (instruction && a.low >= 0 && b.low >= 0 && non_negative && llvm::isa<llvm::Instruction>(result)) {
