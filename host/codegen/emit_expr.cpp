@@ -288,7 +288,7 @@ Value* KernelEmitter::emit_lane(const Expr& e, int lane) {
   }
   if (auto* load = e.as<LoadNode>()) {
     Value* active = load->predicate ? emit_lane(load->predicate, lane) : nullptr;
-    return conversions_.from_storage(emit_scalar_load(*load->buffer, emit_lane(load->index, lane), active),
+    return conversions_.from_storage(elements_.load(*load->buffer, emit_lane(load->index, lane), active),
                                      load->buffer->dtype);
   }
   return b_.CreateExtractElement(emit(e), static_cast<uint64_t>(lane));

@@ -19,44 +19,6 @@ Expr scalar_predicate(const Expr& predicate) {
 
 }  // namespace
 
-llvm::Align KernelEmitter::alignment(const BufferNode& buffer) const {
-  return module_.getDataLayout().getABITypeAlign(storage_type(context_, buffer.dtype));
-}
-
-llvm::Align KernelEmitter::alignment(const BufferNode& buffer, const Expr& index) {
-  const llvm::Align element = alignment(buffer);
-  if (!gpu_) return element;
-  const auto multiple = static_cast<uint64_t>(ranges_.divisor(index)) * element.value();
-  return llvm::Align(std::max(element.value(), std::gcd(multiple, kDeviceAlignment)));
-}
-
-Value* KernelEmitter::element_pointer(const BufferNode& buffer, Value* index) {
-  auto it = scope_.buffers.find(&buffer);
-  internal_check(it != scope_.buffers.end(), "kernel {}: buffer {} is used outside of its lifetime",
-                 kernel_.name, buffer.name);
-  return b_.CreateInBoundsGEP(storage_type(context_, buffer.dtype), it->second, index);
-}
-
-void KernelEmitter::annotate(llvm::Instruction* access, const BufferNode& buffer) {
-  auto it = alias_scopes_.find(&buffer);
-  if (it == alias_scopes_.end()) return;  // of the stack
-  access->setMetadata(llvm::LLVMContext::MD_alias_scope, it->second.first);
-  access->setMetadata(llvm::LLVMContext::MD_noalias, it->second.second);
-  if (llvm::isa<llvm::LoadInst>(access) && !written_.contains(&buffer)) {
-    access->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
-  }
-}
-
-Value* KernelEmitter::blank_memory() {
-  if (!scope_.blank) {
-    llvm::AllocaInst* memory = scope_.on_stack(b_.getInt64Ty(), "blank");
-    llvm::IRBuilder<> entry(scope_.entry, std::next(memory->getIterator()));
-    entry.CreateStore(entry.getInt64(0), memory);
-    scope_.blank = memory;
-  }
-  return scope_.blank;
-}
-
 std::optional<KernelEmitter::Affine> KernelEmitter::emit_affine(const Expr& e) {
   if (e.type().lanes == 1) return Affine{emit(e), 0};
   if (auto* ramp = e.as<RampNode>()) {
@@ -88,40 +50,20 @@ std::optional<KernelEmitter::Affine> KernelEmitter::emit_affine(const Expr& e) {
   return std::nullopt;
 }
 
-Value* KernelEmitter::reversed(Value* vector) {
-  return b_.CreateVectorReverse(vector);
-}
-
-Value* KernelEmitter::emit_scalar_load(const BufferNode& buffer, Value* index, Value* predicate,
-                                       llvm::MaybeAlign known) {
-  report_access(buffer, false, index, 1, 1, predicate);
-  llvm::Type* type = storage_type(context_, buffer.dtype);
-  if (gpu_ && predicate) {
-    return emit_guarded_load(type, predicate,
-                             [&] { return emit_scalar_load(buffer, index, nullptr, known); });
-  }
-  Value* pointer = element_pointer(buffer, index);
-  // Lanes switched off read blank memory instead, which needs no branch and gives the 0 that they are to be.
-  if (predicate) pointer = b_.CreateSelect(predicate, pointer, blank_memory());
-  llvm::LoadInst* load = b_.CreateAlignedLoad(type, pointer, known.value_or(alignment(buffer)));
-  annotate(load, buffer);  // nothing writes the blank memory later
-  return load;
-}
-
 Value* KernelEmitter::emit_lanes_load(const LoadNode& node, const std::optional<Affine>& affine) {
   const int lanes = node.type.lanes;
   const BufferNode& buffer = *node.buffer;
   Value* predicate = node.predicate ? splat(b_, emit(node.predicate), lanes) : nullptr;
   llvm::Type* vector = with_lanes(storage_type(context_, buffer.dtype), lanes);
   if (!gpu_ && !predicate && affine && affine->stride == 2 && lanes >= 4) {
-    report_access(buffer, false, affine->base, 2, lanes, nullptr);
+    reports_.access(buffer, false, affine->base, 2, lanes, nullptr);
     // Two loads that end at the last element wanted, so that nothing beyond it is read.
     auto part = [&](int64_t offset) {
       llvm::LoadInst* load = b_.CreateAlignedLoad(
           vector,
-          element_pointer(buffer, b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(offset)))),
-          alignment(buffer));
-      annotate(load, buffer);
+          buffers_.element(buffer, b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(offset)))),
+          buffers_.alignment(buffer));
+      buffers_.annotate(load, buffer);
       return load;
     };
     Value *first = part(0), *second = part(lanes - 1);
@@ -136,7 +78,7 @@ Value* KernelEmitter::emit_lanes_load(const LoadNode& node, const std::optional<
                : emit_lane(node.index, lane);
     Value* active = predicate ? b_.CreateExtractElement(predicate, static_cast<uint64_t>(lane)) : nullptr;
     result =
-        b_.CreateInsertElement(result, emit_scalar_load(buffer, index, active), static_cast<uint64_t>(lane));
+        b_.CreateInsertElement(result, elements_.load(buffer, index, active), static_cast<uint64_t>(lane));
   }
   return result;
 }
@@ -149,46 +91,47 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
   Value* raw = nullptr;
   if (lanes == 1) {
     Value* index = emit(node.index);
-    raw = emit_scalar_load(buffer, index, node.predicate ? emit(node.predicate) : nullptr,
-                           alignment(buffer, node.index));
+    raw = elements_.load(buffer, index, node.predicate ? emit(node.predicate) : nullptr,
+                         buffers_.alignment(buffer, node.index));
   } else {
     std::optional<Affine> affine = emit_affine(node.index);
     llvm::Type* vector = with_lanes(storage_type(context_, buffer.dtype), lanes);
     const bool contiguous = affine && (affine->stride == 1 || (affine->stride == -1 && !masked));
     if (gpu_ && masked && affine && affine->stride == 1 && scalar_predicate(node.predicate).get()) {
-      raw = emit_guarded_load(vector, emit(scalar_predicate(node.predicate)), [&] {
-        Value* pointer = element_pointer(buffer, affine->base);
-        llvm::LoadInst* load = b_.CreateAlignedLoad(vector, pointer, alignment(buffer, node.index));
-        annotate(load, buffer);
+      raw = elements_.load_where(emit(scalar_predicate(node.predicate)), vector, [&] {
+        Value* pointer = buffers_.element(buffer, affine->base);
+        llvm::LoadInst* load = b_.CreateAlignedLoad(vector, pointer, buffers_.alignment(buffer, node.index));
+        buffers_.annotate(load, buffer);
         return load;
       });
     } else if (gpu_ && masked) {
       raw = emit_lanes_load(node, affine);
     } else if (contiguous && masked) {
       Value* mask = splat(b_, emit(node.predicate), lanes);
-      report_lanes(buffer, false, affine->base, lanes, mask);
+      reports_.lanes(buffer, false, affine->base, lanes, mask);
       llvm::CallInst* load =
-          b_.CreateMaskedLoad(vector, element_pointer(buffer, affine->base), alignment(buffer), mask,
-                              llvm::Constant::getNullValue(vector));
-      annotate(load, buffer);
+          b_.CreateMaskedLoad(vector, buffers_.element(buffer, affine->base), buffers_.alignment(buffer),
+                              mask, llvm::Constant::getNullValue(vector));
+      buffers_.annotate(load, buffer);
       raw = load;
     } else if (contiguous) {
       Value* first = affine->stride == 1
                          ? affine->base
                          : b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(1 - lanes)));
-      report_lanes(buffer, false, first, lanes, nullptr);
-      const llvm::Align known = affine->stride == 1 ? alignment(buffer, node.index) : alignment(buffer);
-      llvm::LoadInst* load = b_.CreateAlignedLoad(vector, element_pointer(buffer, first), known);
-      annotate(load, buffer);
-      raw = affine->stride == 1 ? static_cast<Value*>(load) : reversed(load);
+      reports_.lanes(buffer, false, first, lanes, nullptr);
+      const llvm::Align known =
+          affine->stride == 1 ? buffers_.alignment(buffer, node.index) : buffers_.alignment(buffer);
+      llvm::LoadInst* load = b_.CreateAlignedLoad(vector, buffers_.element(buffer, first), known);
+      buffers_.annotate(load, buffer);
+      raw = affine->stride == 1 ? static_cast<Value*>(load) : b_.CreateVectorReverse(load);
     } else if (affine && affine->stride == 0 && (!masked || node.predicate.as<BroadcastNode>() != nullptr)) {
       Value* predicate = nullptr;
       if (masked) predicate = emit(node.predicate.as<BroadcastNode>()->value);
-      raw = splat(b_, emit_scalar_load(buffer, affine->base, predicate), lanes);
+      raw = splat(b_, elements_.load(buffer, affine->base, predicate), lanes);
     } else if (affine && affine->stride == 0 && !gpu_) {
       // One load for all lanes, if any is on.
       Value* mask = emit(node.predicate);
-      Value* one = emit_scalar_load(buffer, affine->base, b_.CreateOrReduce(mask));
+      Value* one = elements_.load(buffer, affine->base, b_.CreateOrReduce(mask));
       raw = b_.CreateSelect(mask, splat(b_, one, lanes), llvm::Constant::getNullValue(vector));
     } else {
       raw = emit_lanes_load(node, affine);
@@ -199,10 +142,8 @@ Value* KernelEmitter::emit_load(const LoadNode& node) {
 }
 
 void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
-  if (gpu_ || reports_) return;
-  auto it = scope_.buffers.find(node.buffer.get());
-  internal_check(it != scope_.buffers.end(), "kernel {}: buffer {} is used outside of its lifetime",
-                 kernel_.name, node.buffer->name);
+  if (gpu_ || reports_.active()) return;
+  Value* base = buffers_.address(*node.buffer);
   cache_.clear();
   ++index_depth_;
   Value* index = emit(node.index);
@@ -210,8 +151,7 @@ void KernelEmitter::emit_prefetch(const PrefetchNode& node) {
   constexpr uint32_t kData = 1;
   const uint32_t write = node.fetch == Fetch::kWrite ? 1 : 0;
   const uint32_t locality = node.fetch == Fetch::kSecondLevel ? 2 : 3;
-  Value* pointer =
-      b_.CreateGEP(storage_type(context_, node.buffer->dtype), it->second, index);  // may be outside
+  Value* pointer = b_.CreateGEP(storage_type(context_, node.buffer->dtype), base, index);  // may be outside
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                      {pointer, b_.getInt32(write), b_.getInt32(locality), b_.getInt32(kData)});
 }
@@ -225,10 +165,10 @@ void KernelEmitter::emit_transpose(const TransposeNode& node) {
   --index_depth_;
   std::vector<Value*> rows;
   for (size_t j = 0; j < side; ++j, index = b_.CreateNSWAdd(index, stride)) {
-    report_lanes(*node.source, false, index, node.side, nullptr);
+    reports_.lanes(*node.source, false, index, node.side, nullptr);
     llvm::LoadInst* row =
-        b_.CreateAlignedLoad(vector, element_pointer(*node.source, index), alignment(*node.source));
-    annotate(row, *node.source);
+        b_.CreateAlignedLoad(vector, buffers_.element(*node.source, index), buffers_.alignment(*node.source));
+    buffers_.annotate(row, *node.source);
     rows.push_back(row);
   }
   // Each step exchanges a bit of the row's number with that of the lane's.
@@ -247,26 +187,9 @@ void KernelEmitter::emit_transpose(const TransposeNode& node) {
     }
   }
   for (size_t i = 0; i < side; ++i) {
-    Value* pointer = element_pointer(*node.rows, b_.getInt64(i * side));
-    annotate(b_.CreateAlignedStore(rows[i], pointer, alignment(*node.rows)), *node.rows);
+    Value* pointer = buffers_.element(*node.rows, b_.getInt64(i * side));
+    buffers_.annotate(b_.CreateAlignedStore(rows[i], pointer, buffers_.alignment(*node.rows)), *node.rows);
   }
-}
-
-void KernelEmitter::emit_scalar_store(const BufferNode& buffer, Value* index, Value* raw, Value* predicate,
-                                      llvm::MaybeAlign known) {
-  report_access(buffer, true, index, 1, 1, predicate);
-  Value* pointer = element_pointer(buffer, index);
-  if (!predicate) {
-    annotate(b_.CreateAlignedStore(raw, pointer, known.value_or(alignment(buffer))), buffer);
-    return;
-  }
-  auto* then = scope_.new_block("store");
-  auto* after = scope_.new_block("stored");
-  b_.CreateCondBr(predicate, then, after);
-  b_.SetInsertPoint(then);
-  annotate(b_.CreateAlignedStore(raw, pointer, alignment(buffer)), buffer);
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
 }
 
 void KernelEmitter::emit_store(const StoreNode& node) {
@@ -279,24 +202,25 @@ void KernelEmitter::emit_store(const StoreNode& node) {
   ++index_depth_;
   Value* predicate = node.predicate ? emit(node.predicate) : nullptr;
   if (lanes == 1) {
-    emit_scalar_store(buffer, emit(node.index), raw, predicate, alignment(buffer, node.index));
+    elements_.store(buffer, emit(node.index), raw, predicate, buffers_.alignment(buffer, node.index));
     --index_depth_;
     return;
   }
   std::optional<Affine> affine = emit_affine(node.index);
   const bool contiguous = affine && affine->stride == 1;
   if (gpu_ && contiguous && predicate && scalar_predicate(node.predicate).get()) {
-    emit_guarded_store(emit(scalar_predicate(node.predicate)), [&] {
-      Value* pointer = element_pointer(buffer, affine->base);
-      annotate(b_.CreateAlignedStore(raw, pointer, alignment(buffer, node.index)), buffer);
+    elements_.store_where(emit(scalar_predicate(node.predicate)), [&] {
+      Value* pointer = buffers_.element(buffer, affine->base);
+      buffers_.annotate(b_.CreateAlignedStore(raw, pointer, buffers_.alignment(buffer, node.index)), buffer);
     });
   } else if (contiguous && !(gpu_ && predicate)) {
-    report_lanes(buffer, true, affine->base, lanes, predicate ? splat(b_, predicate, lanes) : nullptr);
-    Value* pointer = element_pointer(buffer, affine->base);
-    llvm::Instruction* store = predicate ? static_cast<llvm::Instruction*>(b_.CreateMaskedStore(
-                                               raw, pointer, alignment(buffer), splat(b_, predicate, lanes)))
-                                         : b_.CreateAlignedStore(raw, pointer, alignment(buffer, node.index));
-    annotate(store, buffer);
+    reports_.lanes(buffer, true, affine->base, lanes, predicate ? splat(b_, predicate, lanes) : nullptr);
+    Value* pointer = buffers_.element(buffer, affine->base);
+    llvm::Instruction* store =
+        predicate ? static_cast<llvm::Instruction*>(b_.CreateMaskedStore(
+                        raw, pointer, buffers_.alignment(buffer), splat(b_, predicate, lanes)))
+                  : b_.CreateAlignedStore(raw, pointer, buffers_.alignment(buffer, node.index));
+    buffers_.annotate(store, buffer);
   } else {
     for (int lane = 0; lane < lanes; ++lane) {
       Value* index =
@@ -305,7 +229,7 @@ void KernelEmitter::emit_store(const StoreNode& node) {
       Value* active = predicate
                           ? b_.CreateExtractElement(splat(b_, predicate, lanes), static_cast<uint64_t>(lane))
                           : nullptr;
-      emit_scalar_store(buffer, index, b_.CreateExtractElement(raw, static_cast<uint64_t>(lane)), active);
+      elements_.store(buffer, index, b_.CreateExtractElement(raw, static_cast<uint64_t>(lane)), active);
     }
   }
   --index_depth_;

@@ -28,43 +28,18 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
       target_(target),
       gpu_(target.family == nullptr),
       instructions_(instructions_of(target)),
-      reports_(reports_accesses(kernel, target)),
       b_(module.getContext()),
       math_(b_, instructions_.multiply_add, instructions_.vector_math),
       conversions_(b_, instructions_, gpu_),
       integers_(b_, signs_, kernel.name),
-      floats_(b_, math_, conversions_, instructions_, kernel) {
+      floats_(b_, math_, conversions_, instructions_, kernel),
+      buffers_(b_, module, scope_, kernel, gpu_ ? &ranges_ : nullptr),
+      reports_(b_, scope_, reports_accesses(kernel, target)),
+      elements_(b_, scope_, buffers_, reports_, gpu_) {
   // Multiplications and additions may become fma; nothing else is relaxed.
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);
   b_.setFastMathFlags(flags);
-
-  std::vector<const BufferNode*> buffers;
-  for (const Buffer& b : kernel.arguments) buffers.push_back(b.get());
-  for (const Buffer& b : kernel.scratch) buffers.push_back(b.get());
-  walk(kernel.body,
-       [&](const Stmt& s) {
-         auto* allocation = s.as<AllocateNode>();
-         if (allocation && allocation->buffer->scope == BufferScope::kThread)
-           buffers.push_back(allocation->buffer.get());
-       },
-       {});
-  llvm::MDBuilder metadata(context_);
-  llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain();
-  std::vector<llvm::Metadata*> scopes;
-  for (size_t i = 0; i < buffers.size(); ++i) scopes.push_back(metadata.createAnonymousAliasScope(domain));
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    std::vector<llvm::Metadata*> others = scopes;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    alias_scopes_[buffers[i]] = {llvm::MDNode::get(context_, {scopes[i]}),
-                                 llvm::MDNode::get(context_, others)};
-  }
-  walk(kernel.body,
-       [&](const Stmt& s) {
-         if (auto* store = s.as<StoreNode>()) written_[store->buffer.get()] = true;
-         if (auto* tile = s.as<TileNode>(); tile && tile->buffer) written_[tile->buffer.get()] = true;
-       },
-       {});
 }
 
 void KernelEmitter::bind_arguments(Value* buffers, Value* dims) {
@@ -100,7 +75,14 @@ void KernelEmitter::emit() {
   scope_.entry = llvm::BasicBlock::Create(context_, "entry", function);
   b_.SetInsertPoint(scope_.entry);
   bind_arguments(function->getArg(1), function->getArg(2));
-  if (reports_) begin_checks();
+  if (reports_.active()) {
+    reports_.begin(kernel_, buffers_, [&](const Expr& e) {
+      ++index_depth_;
+      Value* size = emit(e);
+      --index_depth_;
+      return size;
+    });
+  }
   if (kernel_.body) emit_stmt(kernel_.body);
   b_.CreateRet(b_.getInt32(0));
   for (llvm::Function& f : module_) {
@@ -125,7 +107,7 @@ void KernelEmitter::emit_stmt(const Stmt& s) {
       return emit_let(*s.as<LetStmtNode>());
     case StmtKind::kBarrier:
       if (gpu_) return emit_barrier();
-      if (reports_) return call_checker(checks_.barrier, {});
+      if (reports_.active()) return reports_.barrier();
       break;
     case StmtKind::kShuffle:
       if (gpu_) return emit_shuffle(*s.as<ShuffleNode>());
@@ -154,7 +136,7 @@ void KernelEmitter::emit_for(const ForNode& loop) {
   if (gpu_) return emit_device_loop(loop);
   const bool is_parallel = loop.loop == LoopKind::kParallel || loop.loop == LoopKind::kEmulatedBlock;
   const bool outlines =
-      is_parallel && !scope_.in_parallel_body && !reports_ && !(extent && extent->value == 1);
+      is_parallel && !scope_.in_parallel_body && !reports_.active() && !(extent && extent->value == 1);
   if (outlines) return emit_parallel_loop(loop);
   cache_.clear();
   ++index_depth_;
@@ -162,8 +144,10 @@ void KernelEmitter::emit_for(const ForNode& loop) {
   Value* end = b_.CreateNSWAdd(low, emit(loop.extent));
   --index_depth_;
   const bool is_emulated = loop.loop == LoopKind::kEmulatedBlock || loop.loop == LoopKind::kEmulatedThread;
-  if (reports_ && is_emulated) return emit_checked_loop(loop, low, end);
-  emit_serial_loop(low, end, loop.var, loop.body);
+  if (!reports_.active() || !is_emulated) return emit_serial_loop(low, end, loop.var, loop.body);
+  reports_.enter(loop);
+  emit_serial_loop(low, end, loop.var, loop.body, [&] { reports_.begin_iteration(loop); });
+  reports_.leave(loop);
 }
 
 void KernelEmitter::emit_serial_loop(Value* low, Value* end, const Expr& var, const Stmt& body,

@@ -22,6 +22,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "host/codegen/access_reports.h"
+#include "host/codegen/buffer_elements.h"
+#include "host/codegen/buffers.h"
 #include "host/codegen/conversions.h"
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/float_arithmetic.h"
@@ -35,13 +38,6 @@
 #include "host/loops/stmt.h"
 
 namespace gantry {
-
-/// Bytes to which device buffers, a block's shared memory and a thread's local buffers are aligned at least;
-/// the widest access of one thread.
-inline constexpr uint64_t kDeviceAlignment = 16;
-
-/// True if the kernel tells a checker of its accesses: it was made of launches, for a target with gpu_checks.
-bool reports_accesses(const LoopKernel& kernel, const Target& target);
 
 class KernelEmitter {
  public:
@@ -86,10 +82,6 @@ class KernelEmitter {
   llvm::Value* shuffle_bits(llvm::Value* value, int lane_mask);
   void emit_mma(const MmaNode& node);
   llvm::Value* load_fragment(const Buffer& buffer, llvm::Value* index, int64_t offset, llvm::Type* type);
-  /// A load or store that runs where `predicate` (a scalar) is true; the load is 0 elsewhere.
-  llvm::Value* emit_guarded_load(llvm::Type* type, llvm::Value* predicate,
-                                 const std::function<llvm::Value*()>& load);
-  void emit_guarded_store(llvm::Value* predicate, const std::function<void()>& store);
   /// i64 arithmetic in 32 bits, if operands and result provably fit; else null.
   llvm::Value* emit_narrowed(const BinaryNode& node, const Expr& self);
   llvm::Value* narrow_index(llvm::Value* index);
@@ -97,7 +89,6 @@ class KernelEmitter {
   struct Scope : FunctionScope {
     std::map<int, llvm::Value*> tile_registers;  ///< those that are vector registers: variables of f32
     int first_weight_tile = 0;                   ///< those from here on hold weights
-    llvm::Value* blank = nullptr;                ///< stack memory that lanes switched off read and write
     int64_t stack_bytes = 0;
     llvm::Value* thread_memory = nullptr;  ///< of the outermost kThread buffer and those inside it
     int64_t thread_bytes = 0;              ///< of it in use
@@ -133,41 +124,8 @@ class KernelEmitter {
   };
   std::optional<Affine> emit_affine(const Expr& index);
   llvm::Value* emit_load(const LoadNode& node);
-  /// `known`: of that element, where more is known than its type says.
-  llvm::Value* emit_scalar_load(const BufferNode& buffer, llvm::Value* index, llvm::Value* predicate,
-                                llvm::MaybeAlign known = {});
   llvm::Value* emit_lanes_load(const LoadNode& node, const std::optional<Affine>& affine);
   void emit_store(const StoreNode& node);
-  void emit_scalar_store(const BufferNode& buffer, llvm::Value* index, llvm::Value* raw,
-                         llvm::Value* predicate, llvm::MaybeAlign known = {});
-  llvm::Value* element_pointer(const BufferNode& buffer, llvm::Value* index);
-  llvm::Value* blank_memory();
-  llvm::Align alignment(const BufferNode& buffer) const;
-  /// Of an access whose first lane is at `index`.
-  llvm::Align alignment(const BufferNode& buffer, const Expr& index);
-  void annotate(llvm::Instruction* access, const BufferNode& buffer);
-  llvm::Value* reversed(llvm::Value* vector);
-
-  // --- kernels that report their accesses (emit_emulated.cpp)
-  struct Checks {
-    llvm::Value *context = nullptr, *begin_launch = nullptr, *begin_block = nullptr, *barrier = nullptr,
-                *access = nullptr;
-    llvm::BasicBlock* failed = nullptr;
-    std::map<const BufferNode*, uint32_t> ids;
-    std::vector<const VarNode*> blocks;  ///< of the loops around: z, y, x
-    const VarNode* thread = nullptr;     ///< of the loop around; null: the block does it
-  };
-  void begin_checks();
-  void introduce_buffers(llvm::Value* begin_kernel, llvm::Value* add_buffer);
-  /// Calls a function of the checker; the kernel ends if it objects.
-  void call_checker(llvm::Value* function, std::vector<llvm::Value*> arguments);
-  void emit_checked_loop(const ForNode& loop, llvm::Value* low, llvm::Value* end);
-  /// Reports `count` elements from `index` on, where the predicate (may be null) is true. Does nothing for
-  /// kernels that do not report.
-  void report_access(const BufferNode& buffer, bool store, llvm::Value* index, int64_t stride, int count,
-                     llvm::Value* predicate);
-  /// Reports adjacent elements, those whose lane is set in the mask (may be null).
-  void report_lanes(const BufferNode& buffer, bool store, llvm::Value* first, int lanes, llvm::Value* mask);
 
   llvm::Module& module_;
   llvm::LLVMContext& context_;
@@ -175,7 +133,6 @@ class KernelEmitter {
   const Target& target_;
   bool gpu_;
   CpuInstructions instructions_;
-  bool reports_;
   llvm::IRBuilder<> b_;
   MathBuilder math_;
   Conversions conversions_;
@@ -183,13 +140,12 @@ class KernelEmitter {
   IntegerArithmetic integers_;
   FloatArithmetic floats_;
   Scope scope_;
-  Checks checks_;
+  IndexRanges ranges_;  ///< GPU only
+  Buffers buffers_;
+  AccessReports reports_;
+  BufferElements elements_;
   /// Expressions already computed in this statement and branch; a tree may share its parts many times over.
   std::unordered_map<const ExprNode*, llvm::Value*> cache_;
-  std::map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>>
-      alias_scopes_;  ///< (alias.scope, noalias)
-  std::map<const BufferNode*, bool> written_;
-  IndexRanges ranges_;  ///< GPU only
   const TileInstruction* tile_instruction_ = nullptr;  ///< what tile registers were configured for
   int launch_count_ = 0;
   int index_depth_ = 0;  ///< inside an index or bound: i64 arithmetic cannot overflow

@@ -18,7 +18,7 @@ Value* TargetEmitter::index(const Expr& e) {
 }
 
 Value* TargetEmitter::element_pointer(const BufferNode& buffer, Value* index) {
-  return emitter_.element_pointer(buffer, index);
+  return emitter_.buffers_.element(buffer, index);
 }
 
 Value* TargetEmitter::tile_variable(int number, int lanes) {

@@ -19,7 +19,7 @@ class TargetEmitter {
   /// Says of a load or store which buffer's it is; returns it.
   template <typename Access>
   Access* annotated(Access* access, const BufferNode& buffer) {
-    emitter_.annotate(access, buffer);
+    emitter_.buffers_.annotate(access, buffer);
     return access;
   }
   /// A tile that is a vector register: a variable of so many lanes of f32. LLVM allocates the registers and

@@ -113,8 +113,8 @@ llvm::Function* KernelEmitter::make_entry(const LaunchNode& launch, const ForNod
   scope_.entry = llvm::BasicBlock::Create(context_, "entry", function);
   b_.SetInsertPoint(scope_.entry);
   cache_.clear();
-  written_.clear();
   const std::set<const BufferNode*> stored = stored_buffers(launch.body);
+  std::set<const BufferNode*> written;
   for (unsigned i = 0; i < buffers.size(); ++i) {
     const BufferNode* buffer = buffers[i].get();
     function->getArg(i)->setName(buffer->name);
@@ -123,12 +123,13 @@ llvm::Function* KernelEmitter::make_entry(const LaunchNode& launch, const ForNod
     if (stored.contains(buffer)) {
       // Not "noalias": other threads write it too, and a barrier must count as such a write. That no two
       // buffers overlap is in the alias scopes of the accesses.
-      written_[buffer] = true;
+      written.insert(buffer);
     } else {
       function->addParamAttr(i, llvm::Attribute::NoAlias);
       function->addParamAttr(i, llvm::Attribute::ReadOnly);
     }
   }
+  buffers_.set_written(std::move(written));
   unsigned next = static_cast<unsigned>(buffers.size());
   for (const std::string& symbol : kernel_.symbols) {
     function->getArg(next)->setName(symbol);
@@ -286,7 +287,6 @@ void KernelEmitter::emit_shared(const AllocateNode& node) {
       llvm::GlobalValue::NotThreadLocal, kSharedSpace);
   memory->setAlignment(llvm::Align(kDeviceAlignment));
   scope_.buffers[&buffer] = memory;
-  written_[&buffer] = true;
   if (node.body) emit_stmt(node.body);
   scope_.buffers.erase(&buffer);
 }
@@ -322,13 +322,13 @@ void KernelEmitter::emit_shuffle(const ShuffleNode& node) {
     result = b_.CreateTrunc(received, b_.getIntNTy(bits));
   }
   ++index_depth_;
-  emit_scalar_store(*node.target, emit(node.index), b_.CreateBitCast(result, type), nullptr);
+  elements_.store(*node.target, emit(node.index), b_.CreateBitCast(result, type), nullptr);
   --index_depth_;
 }
 
 Value* KernelEmitter::load_fragment(const Buffer& buffer, Value* index, int64_t offset, llvm::Type* type) {
   Value* first = b_.CreateNSWAdd(index, b_.getInt64(static_cast<uint64_t>(offset)));
-  return b_.CreateAlignedLoad(type, element_pointer(*buffer, first), alignment(*buffer));
+  return b_.CreateAlignedLoad(type, buffers_.element(*buffer, first), buffers_.alignment(*buffer));
 }
 
 namespace {
@@ -379,36 +379,9 @@ void KernelEmitter::emit_mma(const MmaNode& node) {
   Value* result = b_.CreateIntrinsic(instruction.id, {}, operands);
   for (unsigned i = 0; i < kSums; ++i) {
     Value* index = b_.CreateNSWAdd(first, b_.getInt64(i));
-    b_.CreateAlignedStore(b_.CreateExtractValue(result, i), element_pointer(*node.d, index),
-                          alignment(*node.d));
+    b_.CreateAlignedStore(b_.CreateExtractValue(result, i), buffers_.element(*node.d, index),
+                          buffers_.alignment(*node.d));
   }
-}
-
-Value* KernelEmitter::emit_guarded_load(llvm::Type* type, Value* predicate,
-                                        const std::function<Value*()>& load) {
-  auto* then = scope_.new_block("load");
-  auto* after = scope_.new_block("loaded");
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  b_.CreateCondBr(predicate, then, after);
-  b_.SetInsertPoint(then);
-  Value* value = load();
-  llvm::BasicBlock* end = b_.GetInsertBlock();
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
-  llvm::PHINode* phi = b_.CreatePHI(type, 2);
-  phi->addIncoming(value, end);
-  phi->addIncoming(llvm::Constant::getNullValue(type), before);
-  return phi;
-}
-
-void KernelEmitter::emit_guarded_store(Value* predicate, const std::function<void()>& store) {
-  auto* then = scope_.new_block("store");
-  auto* after = scope_.new_block("stored");
-  b_.CreateCondBr(predicate, then, after);
-  b_.SetInsertPoint(then);
-  store();
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
 }
 
 }  // namespace gantry
