@@ -35,7 +35,15 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const LoopKernel& kernel, con
       floats_(b_, math_, conversions_, instructions_, kernel),
       buffers_(b_, module, scope_, kernel, gpu_ ? &ranges_ : nullptr),
       reports_(b_, scope_, reports_accesses(kernel, target)),
-      elements_(b_, scope_, buffers_, reports_, gpu_) {
+      elements_(b_, scope_, buffers_, reports_, gpu_),
+      multiply_adds_(b_, expressions_, math_, conversions_, instructions_),
+      calls_(b_, expressions_, math_, conversions_, multiply_adds_, instructions_, kernel.name),
+      lanes_(b_, expressions_, integers_, conversions_, elements_),
+      loads_(b_, expressions_, lanes_, conversions_, buffers_, elements_, reports_, gpu_),
+      narrow_(b_, scope_, ranges_, signs_, integers_),
+      expressions_(b_, scope_, kernel.name,
+                   {conversions_, integers_, floats_, multiply_adds_, calls_, lanes_, loads_,
+                    gpu_ ? &narrow_ : nullptr}) {
   // Multiplications and additions may become fma; nothing else is relaxed.
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);
@@ -76,12 +84,7 @@ void KernelEmitter::emit() {
   b_.SetInsertPoint(scope_.entry);
   bind_arguments(function->getArg(1), function->getArg(2));
   if (reports_.active()) {
-    reports_.begin(kernel_, buffers_, [&](const Expr& e) {
-      ++index_depth_;
-      Value* size = emit(e);
-      --index_depth_;
-      return size;
-    });
+    reports_.begin(kernel_, buffers_, [&](const Expr& e) { return expressions_.emit_index(e); });
   }
   if (kernel_.body) emit_stmt(kernel_.body);
   b_.CreateRet(b_.getInt32(0));
@@ -138,11 +141,9 @@ void KernelEmitter::emit_for(const ForNode& loop) {
   const bool outlines =
       is_parallel && !scope_.in_parallel_body && !reports_.active() && !(extent && extent->value == 1);
   if (outlines) return emit_parallel_loop(loop);
-  cache_.clear();
-  ++index_depth_;
-  Value* low = emit(loop.low);
-  Value* end = b_.CreateNSWAdd(low, emit(loop.extent));
-  --index_depth_;
+  expressions_.forget();
+  Value* low = expressions_.emit_index(loop.low);
+  Value* end = b_.CreateNSWAdd(low, expressions_.emit_index(loop.extent));
   const bool is_emulated = loop.loop == LoopKind::kEmulatedBlock || loop.loop == LoopKind::kEmulatedThread;
   if (!reports_.active() || !is_emulated) return emit_serial_loop(low, end, loop.var, loop.body);
   reports_.enter(loop);
@@ -256,7 +257,7 @@ llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::St
   for (const auto& [symbol, value] : outer.symbols) inner.symbols[symbol] = reload(value);
   for (const auto& [buffer, value] : buffers) inner.buffers[buffer] = reload(value);
   scope_ = std::move(inner);
-  cache_.clear();
+  expressions_.forget();
   Value* begin = b_.CreateNSWAdd(base, function->getArg(1));
   Value* end = b_.CreateNSWAdd(base, function->getArg(2));
   Value* first = makes_once(loop.body) ? emit_is_first_range() : nullptr;
@@ -267,7 +268,7 @@ llvm::Function* KernelEmitter::outline(const ForNode& loop, Value* low, llvm::St
   b_.CreateRet(b_.getInt32(0));
 
   scope_ = outer;
-  cache_.clear();
+  expressions_.forget();
   b_.restoreIP(return_point);
   return function;
 }
@@ -310,10 +311,8 @@ Value* KernelEmitter::call_pool(const ForNode& loop, llvm::Function* body, Value
 }
 
 void KernelEmitter::emit_parallel_loop(const ForNode& loop) {
-  cache_.clear();
-  ++index_depth_;
-  Value *low = emit(loop.low), *count = emit(loop.extent);
-  --index_depth_;
+  expressions_.forget();
+  Value *low = expressions_.emit_index(loop.low), *count = expressions_.emit_index(loop.extent);
   llvm::StructType* closure_type = nullptr;
   std::vector<Value*> captured;
   llvm::Function* body = outline(loop, low, closure_type, captured);
@@ -350,13 +349,11 @@ void KernelEmitter::emit_parallel_loop(const ForNode& loop) {
 }
 
 void KernelEmitter::emit_if(const IfNode& node) {
-  cache_.clear();
+  expressions_.forget();
   Expr condition = node.condition;
   if (auto* broadcast = condition.as<BroadcastNode>()) condition = broadcast->value;
   internal_check(condition.type().lanes == 1, "kernel {}: a branch on a vector of conditions", kernel_.name);
-  ++index_depth_;
-  Value* c = emit(condition);
-  --index_depth_;
+  Value* c = expressions_.emit_index(condition);
   auto* then = scope_.new_block("then");
   auto* after = scope_.new_block("endif");
   auto* otherwise = node.else_case ? scope_.new_block("else") : after;
@@ -411,7 +408,7 @@ Value* KernelEmitter::request_thread_memory(int64_t bytes) {
 
 /// The outermost such buffer of a function asks once for all inside it.
 void KernelEmitter::emit_thread_memory(const AllocateNode& node) {
-  cache_.clear();
+  expressions_.forget();
   const bool outermost = scope_.thread_memory == nullptr;
   if (outermost) {
     int64_t total = thread_bytes_of(node);
@@ -460,7 +457,7 @@ void KernelEmitter::emit_allocate(const AllocateNode& node) {
 
 /// Unless the iterations around it are divided among threads there is nothing to be kept.
 void KernelEmitter::emit_once(const OnceNode& node) {
-  cache_.clear();
+  expressions_.forget();
   if (scope_.once == nullptr) return emit_stmt(node.body);
   auto* make = scope_.new_block("make");
   auto* made = scope_.new_block("made");
@@ -469,13 +466,13 @@ void KernelEmitter::emit_once(const OnceNode& node) {
   emit_stmt(node.body);
   b_.CreateBr(made);
   b_.SetInsertPoint(made);
-  cache_.clear();
+  expressions_.forget();
 }
 
 void KernelEmitter::emit_let(const LetStmtNode& node) {
-  cache_.clear();
+  expressions_.forget();
   signs_.set_at_least(node.var.as<VarNode>(), node.value);
-  scope_.vars[node.var.as<VarNode>()] = emit(node.value);
+  scope_.vars[node.var.as<VarNode>()] = expressions_.emit(node.value);
   if (gpu_) ranges_.bind(node.var.as<VarNode>(), ranges_.range(node.value));
   if (node.body) emit_stmt(node.body);
   scope_.vars.erase(node.var.as<VarNode>());

@@ -27,14 +27,20 @@
 #include "host/codegen/buffers.h"
 #include "host/codegen/conversions.h"
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/expressions.h"
 #include "host/codegen/float_arithmetic.h"
 #include "host/codegen/function_scope.h"
 #include "host/codegen/index_range.h"
 #include "host/codegen/index_signs.h"
 #include "host/codegen/integer_arithmetic.h"
+#include "host/codegen/loads.h"
 #include "host/codegen/math.h"
+#include "host/codegen/math_calls.h"
+#include "host/codegen/multiply_adds.h"
+#include "host/codegen/narrow_indices.h"
 #include "host/codegen/target.h"
 #include "host/codegen/value_types.h"
+#include "host/codegen/vector_lanes.h"
 #include "host/loops/stmt.h"
 
 namespace gantry {
@@ -74,7 +80,6 @@ class KernelEmitter {
   void emit_launch(const LaunchNode& launch, const ForNode* loop);
   llvm::Function* make_entry(const LaunchNode& launch, const ForNode* loop);
   void bind_index(const Expr& var, llvm::Intrinsic::ID special_register, int64_t limit);
-  void bind_narrow(const Expr& var, llvm::Value* value, IndexRanges::Range range);
   void emit_device_loop(const ForNode& loop);
   void emit_shared(const AllocateNode& node);
   void emit_barrier();
@@ -82,9 +87,6 @@ class KernelEmitter {
   llvm::Value* shuffle_bits(llvm::Value* value, int lane_mask);
   void emit_mma(const MmaNode& node);
   llvm::Value* load_fragment(const Buffer& buffer, llvm::Value* index, int64_t offset, llvm::Type* type);
-  /// i64 arithmetic in 32 bits, if operands and result provably fit; else null.
-  llvm::Value* emit_narrowed(const BinaryNode& node, const Expr& self);
-  llvm::Value* narrow_index(llvm::Value* index);
 
   struct Scope : FunctionScope {
     std::map<int, llvm::Value*> tile_registers;  ///< those that are vector registers: variables of f32
@@ -101,30 +103,7 @@ class KernelEmitter {
   llvm::Function* outline(const ForNode& loop, llvm::Value* low, llvm::StructType*& closure_type,
                           std::vector<llvm::Value*>& captured);
 
-  // --- expressions (emit_expr.cpp)
-  llvm::Value* emit(const Expr& e);
-  llvm::Value* emit_uncached(const Expr& e);
-  llvm::Value* emit_var(const VarNode& node);
-  llvm::Value* emit_binary(const BinaryNode& node, const Expr& self);
-  llvm::Value* emit_fused_multiply_add(const BinaryNode& node);
-  llvm::Value* emit_half_multiply_add(const CallNode& node);
-  llvm::Value* emit_half(const Expr& e, int lanes);
-  llvm::Value* emit_lane_compare(const BinaryNode& node);
-  llvm::Value* emit_call(const CallNode& node);
-  llvm::Value* emit_if_then_else(const CallNode& node);
-  llvm::Value* emit_select(const Expr& condition, llvm::Value* if_true, llvm::Value* if_false);
-  /// One lane of a vector expression, computed as a scalar.
-  llvm::Value* emit_lane(const Expr& e, int lane);
-
   // --- memory (emit_memory.cpp)
-  /// lane i's index: base + i * stride.
-  struct Affine {
-    llvm::Value* base;
-    int64_t stride;
-  };
-  std::optional<Affine> emit_affine(const Expr& index);
-  llvm::Value* emit_load(const LoadNode& node);
-  llvm::Value* emit_lanes_load(const LoadNode& node, const std::optional<Affine>& affine);
   void emit_store(const StoreNode& node);
 
   llvm::Module& module_;
@@ -144,11 +123,15 @@ class KernelEmitter {
   Buffers buffers_;
   AccessReports reports_;
   BufferElements elements_;
-  /// Expressions already computed in this statement and branch; a tree may share its parts many times over.
-  std::unordered_map<const ExprNode*, llvm::Value*> cache_;
+  // Parts of expressions, and what asks them (their constructors only take note of one another):
+  MultiplyAdds multiply_adds_;
+  MathCalls calls_;
+  VectorLanes lanes_;
+  Loads loads_;
+  NarrowIndices narrow_;  ///< GPU only
+  Expressions expressions_;
   const TileInstruction* tile_instruction_ = nullptr;  ///< what tile registers were configured for
   int launch_count_ = 0;
-  int index_depth_ = 0;  ///< inside an index or bound: i64 arithmetic cannot overflow
 };
 
 }  // namespace gantry

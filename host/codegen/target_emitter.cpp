@@ -11,10 +11,7 @@ TargetEmitter::TargetEmitter(KernelEmitter& emitter)
     : ir(emitter.b_), module(emitter.module_), emitter_(emitter) {}
 
 Value* TargetEmitter::index(const Expr& e) {
-  ++emitter_.index_depth_;
-  Value* index = emitter_.emit(e);
-  --emitter_.index_depth_;
-  return index;
+  return emitter_.expressions_.emit_index(e);
 }
 
 Value* TargetEmitter::element_pointer(const BufferNode& buffer, Value* index) {
@@ -37,7 +34,7 @@ void KernelEmitter::emit_tile(const TileNode& node) {
   if (node.op == TileNode::Op::kConfigure) tile_instruction_ = tile_instruction(target_, node.unit);
   internal_check(tile_instruction_ != nullptr, "kernel {}: tile registers in code for {}", kernel_.name,
                  target_.name);
-  cache_.clear();
+  expressions_.forget();
   TargetEmitter emitter(*this);
   tile_instruction_->emit(emitter, node);
 }

@@ -112,7 +112,7 @@ llvm::Function* KernelEmitter::make_entry(const LaunchNode& launch, const ForNod
   scope_.function = function;
   scope_.entry = llvm::BasicBlock::Create(context_, "entry", function);
   b_.SetInsertPoint(scope_.entry);
-  cache_.clear();
+  expressions_.forget();
   const std::set<const BufferNode*> stored = stored_buffers(launch.body);
   std::set<const BufferNode*> written;
   for (unsigned i = 0; i < buffers.size(); ++i) {
@@ -137,7 +137,8 @@ llvm::Function* KernelEmitter::make_entry(const LaunchNode& launch, const ForNod
   }
   if (loop) {
     function->getArg(next)->setName("iteration");
-    scope_.vars[loop->var.as<VarNode>()] = b_.CreateNSWAdd(emit(loop->low), function->getArg(next));
+    scope_.vars[loop->var.as<VarNode>()] =
+        b_.CreateNSWAdd(expressions_.emit(loop->low), function->getArg(next));
     signs_.set_at_least(loop->var.as<VarNode>(), loop->low);
     const IndexRanges::Range low = ranges_.range(loop->low), count = ranges_.range(loop->extent);
     ranges_.bind(loop->var.as<VarNode>(), {low.low, low.high + count.high - 1});
@@ -182,50 +183,7 @@ void KernelEmitter::bind_index(const Expr& var, llvm::Intrinsic::ID special_regi
                      llvm::MDBuilder(context_).createRange(llvm::APInt(32, 0),
                                                            llvm::APInt(32, static_cast<uint64_t>(limit))));
   index->setName(var.as<VarNode>()->name);
-  bind_narrow(var, index, {0, limit - 1});
-}
-
-void KernelEmitter::bind_narrow(const Expr& var, Value* value, IndexRanges::Range range) {
-  const auto* node = var.as<VarNode>();
-  ranges_.bind(node, range);
-  const bool non_negative = range.low >= 0;
-  if (non_negative) signs_.set_non_negative(node);
-  scope_.vars[node] =
-      non_negative ? b_.CreateZExt(value, b_.getInt64Ty(), "", true) : b_.CreateSExt(value, b_.getInt64Ty());
-}
-
-// --- 32-bit indices
-
-Value* KernelEmitter::narrow_index(Value* index) {
-  if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(index)) {
-    return b_.getInt32(static_cast<uint32_t>(constant->getSExtValue()));
-  }
-  if (llvm::isa<llvm::ZExtInst, llvm::SExtInst>(index)) {
-    Value* inner = llvm::cast<llvm::Instruction>(index)->getOperand(0);
-    if (inner->getType()->isIntegerTy(32)) return inner;
-  }
-  return b_.CreateTrunc(index, b_.getInt32Ty());
-}
-
-Value* KernelEmitter::emit_narrowed(const BinaryNode& node, const Expr& self) {
-  const IndexRanges::Range a = ranges_.range(node.a), b = ranges_.range(node.b);
-  if (!a.fits_int32() || !b.fits_int32()) return nullptr;
-  if (is_comparison(node.op)) {
-    if (const std::optional<bool> known = ranges_.decide(node)) return b_.getInt1(*known);
-  }
-  auto operand = [&](const Expr& e) { return narrow_index(emit(e)); };
-  if (is_comparison(node.op)) return integers_.compare(node, operand(node.a), operand(node.b));
-  const IndexRanges::Range range = ranges_.range(self);
-  if (!range.fits_int32()) return nullptr;
-  Value *x = operand(node.a), *y = operand(node.b);
-  Value* result = integers_.binary(node, x, y, true);  // no part of it overflows
-  const bool non_negative = range.low >= 0;
-  auto* instruction = llvm::dyn_cast<llvm::OverflowingBinaryOperator>(result);
-  if (instruction && a.low >= 0 && b.low >= 0 && non_negative && llvm::isa<llvm::Instruction>(result)) {
-    llvm::cast<llvm::Instruction>(result)->setHasNoUnsignedWrap(true);
-  }
-  return non_negative ? b_.CreateZExt(result, b_.getInt64Ty(), "", true)
-                      : b_.CreateSExt(result, b_.getInt64Ty());
+  narrow_.bind(var, index, {0, limit - 1});
 }
 
 // --- statements
@@ -235,13 +193,11 @@ void KernelEmitter::emit_device_loop(const ForNode& loop) {
   const IndexRanges::Range range{low.low, low.high + extent.high - 1};
   const bool narrow = range.fits_int32() && extent.fits_int32() && range.high < INT32_MAX;
   const auto* var = loop.var.as<VarNode>();
-  cache_.clear();
-  ++index_depth_;
-  Value *first = emit(loop.low), *count = emit(loop.extent);
-  --index_depth_;
+  expressions_.forget();
+  Value *first = expressions_.emit_index(loop.low), *count = expressions_.emit_index(loop.extent);
   if (narrow) {
-    first = narrow_index(first);
-    count = narrow_index(count);
+    first = narrow_.narrow(first);
+    count = narrow_.narrow(count);
   }
   Value* end = b_.CreateNSWAdd(first, count);
 
@@ -253,7 +209,7 @@ void KernelEmitter::emit_device_loop(const ForNode& loop) {
   llvm::PHINode* index = b_.CreatePHI(first->getType(), 2, var->name);
   index->addIncoming(first, before);
   if (narrow) {
-    bind_narrow(loop.var, index, range);
+    narrow_.bind(loop.var, index, range);
   } else {
     ranges_.bind(var, range);
     scope_.vars[var] = index;
@@ -271,7 +227,7 @@ void KernelEmitter::emit_device_loop(const ForNode& loop) {
   }
   b_.SetInsertPoint(after);
   scope_.vars.erase(var);
-  cache_.clear();
+  expressions_.forget();
 }
 
 void KernelEmitter::emit_shared(const AllocateNode& node) {
@@ -292,7 +248,7 @@ void KernelEmitter::emit_shared(const AllocateNode& node) {
 }
 
 void KernelEmitter::emit_barrier() {
-  cache_.clear();
+  expressions_.forget();
   b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
 }
 
@@ -304,10 +260,10 @@ Value* KernelEmitter::shuffle_bits(Value* value, int lane_mask) {
 }
 
 void KernelEmitter::emit_shuffle(const ShuffleNode& node) {
-  cache_.clear();
+  expressions_.forget();
   const DType dtype = node.target->dtype;
   internal_check(node.value.type().lanes == 1, "kernel {}: a shuffle of vectors", kernel_.name);
-  Value* raw = conversions_.to_storage(emit(node.value), dtype);
+  Value* raw = conversions_.to_storage(expressions_.emit(node.value), dtype);
   llvm::Type* type = raw->getType();
   const unsigned bits = type->getPrimitiveSizeInBits();
   Value* integer = b_.CreateBitCast(raw, b_.getIntNTy(bits));
@@ -321,9 +277,7 @@ void KernelEmitter::emit_shuffle(const ShuffleNode& node) {
     Value* received = shuffle_bits(b_.CreateZExt(integer, b_.getInt32Ty()), node.lane_mask);
     result = b_.CreateTrunc(received, b_.getIntNTy(bits));
   }
-  ++index_depth_;
-  elements_.store(*node.target, emit(node.index), b_.CreateBitCast(result, type), nullptr);
-  --index_depth_;
+  elements_.store(*node.target, expressions_.emit_index(node.index), b_.CreateBitCast(result, type), nullptr);
 }
 
 Value* KernelEmitter::load_fragment(const Buffer& buffer, Value* index, int64_t offset, llvm::Type* type) {
@@ -355,16 +309,14 @@ MmaInstruction instruction_of(MmaShape shape) {
 }  // namespace
 
 void KernelEmitter::emit_mma(const MmaNode& node) {
-  cache_.clear();
+  expressions_.forget();
   const MmaInstruction instruction = instruction_of(node.shape);
   const bool is_half = node.shape == MmaShape::kM16N8K16F16 || node.shape == MmaShape::kM16N8K8F16;
   // f16 operands are pairs of halves, the others the bits of a register.
   llvm::Type* type = is_half ? with_lanes(b_.getHalfTy(), 2) : static_cast<llvm::Type*>(b_.getInt32Ty());
   std::vector<Value*> operands;
   auto add = [&](const Buffer& buffer, const Expr& index, int registers) {
-    ++index_depth_;
-    Value* first = emit(index);
-    --index_depth_;
+    Value* first = expressions_.emit_index(index);
     for (int i = 0; i < registers; ++i) {
       operands.push_back(load_fragment(buffer, first, int64_t{i} * instruction.per_register, type));
     }
@@ -372,9 +324,7 @@ void KernelEmitter::emit_mma(const MmaNode& node) {
   add(node.a, node.a_index, instruction.a_registers);
   add(node.b, node.b_index, instruction.b_registers);
   constexpr int kSums = 4;
-  ++index_depth_;
-  Value* first = emit(node.d_index);
-  --index_depth_;
+  Value* first = expressions_.emit_index(node.d_index);
   for (int i = 0; i < kSums; ++i) operands.push_back(load_fragment(node.d, first, i, b_.getFloatTy()));
   Value* result = b_.CreateIntrinsic(instruction.id, {}, operands);
   for (unsigned i = 0; i < kSums; ++i) {

@@ -1,0 +1,43 @@
+// Vector expressions by their lanes: indices that step evenly, and single lanes computed as scalars.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "host/codegen/buffer_elements.h"
+#include "host/codegen/conversions.h"
+#include "host/codegen/expressions.h"
+#include "host/codegen/integer_arithmetic.h"
+
+namespace gantry {
+
+/// Lane i of an index is base + i * stride.
+struct Affine {
+  llvm::Value* base;
+  int64_t stride;
+};
+
+class VectorLanes {
+ public:
+  VectorLanes(llvm::IRBuilder<>& builder, Expressions& expressions, IntegerArithmetic& integers,
+              Conversions& conversions, BufferElements& elements);
+
+  /// Of an integer expression; none where its lanes step otherwise.
+  std::optional<Affine> affine(const Expr& index);
+  /// One lane, computed as a scalar.
+  llvm::Value* lane(const Expr& e, int i);
+  /// Comparisons of ramps, as guards make them: `first + lane < bound` needs no vector of 64-bit indices,
+  /// only the number of lanes before the bound. Null where the operands have another form.
+  llvm::Value* compare(const BinaryNode& node);
+
+ private:
+  llvm::IRBuilder<>& b_;
+  Expressions& expressions_;
+  IntegerArithmetic& integers_;
+  Conversions& conversions_;
+  BufferElements& elements_;
+};
+
+}  // namespace gantry
