@@ -119,9 +119,9 @@ void compile_kernel(const LoopKernel& kernel, const Target& target, CompiledModu
   start_module(kernel.name, target, out);
   if (target.device == DeviceKind::kEmulatedGpu) {
     const LoopKernel emulated = emulate_launches(kernel, target.gpu_checks);
-    KernelEmitter(*out.module, emulated, target).emit();
+    emit_kernel(*out.module, emulated, target);
   } else {
-    KernelEmitter(*out.module, kernel, target).emit();
+    emit_kernel(*out.module, kernel, target);
   }
   finish_module(out, target);
   if (target.device == DeviceKind::kGpu) name_private_symbols(*out.module, kernel.name);

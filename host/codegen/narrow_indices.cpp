@@ -19,6 +19,18 @@ void NarrowIndices::bind(const Expr& var, Value* value, IndexRanges::Range range
   scope_.vars[node] = widen(value, range);
 }
 
+IndexRanges::Range NarrowIndices::range(const ForNode& loop) {
+  const IndexRanges::Range low = ranges_.range(loop.low), extent = ranges_.range(loop.extent);
+  return {low.low, low.high + extent.high - 1};
+}
+
+void NarrowIndices::bind(const ForNode& loop, Value* value, IndexRanges::Range range) {
+  const auto* var = loop.var.as<VarNode>();
+  signs_.set_at_least(var, loop.low);
+  ranges_.bind(var, range);
+  scope_.vars[var] = value;
+}
+
 Value* NarrowIndices::widen(Value* value, IndexRanges::Range range) {
   return range.low >= 0 ? b_.CreateZExt(value, b_.getInt64Ty(), "", true)
                         : b_.CreateSExt(value, b_.getInt64Ty());

@@ -9,7 +9,7 @@
 #include "host/codegen/index_range.h"
 #include "host/codegen/index_signs.h"
 #include "host/codegen/integer_arithmetic.h"
-#include "host/tensor/expr.h"
+#include "host/loops/stmt.h"
 
 namespace gantry {
 
@@ -26,6 +26,10 @@ class NarrowIndices {
   llvm::Value* narrow(llvm::Value* index);
   /// A variable that is an i32 within the range.
   void bind(const Expr& var, llvm::Value* value, IndexRanges::Range range);
+  /// The values of a loop's variable.
+  IndexRanges::Range range(const ForNode& loop);
+  /// A loop's variable that is an i64, within the range.
+  void bind(const ForNode& loop, llvm::Value* value, IndexRanges::Range range);
   /// A variable that is a value of loop IR, for as long as the scope has it.
   void bind(const VarNode* var, const Expr& value) { ranges_.bind(var, ranges_.range(value)); }
 

@@ -2,13 +2,23 @@
 // host/targets.
 #pragma once
 
-#include "host/codegen/kernel_emitter.h"
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+
+#include "host/codegen/buffers.h"
+#include "host/codegen/expressions.h"
+#include "host/codegen/function_scope.h"
+#include "host/codegen/value_types.h"
 
 namespace gantry {
 
 class TargetEmitter {
  public:
-  explicit TargetEmitter(KernelEmitter& emitter);
+  TargetEmitter(llvm::IRBuilder<>& builder, llvm::Module& llvm_module, const FunctionScope& scope,
+                Expressions& expressions, const Buffers& buffers)
+      : ir(builder), module(llvm_module), scope_(scope), expressions_(expressions), buffers_(buffers) {}
 
   llvm::IRBuilder<>& ir;
   llvm::Module& module;
@@ -19,17 +29,25 @@ class TargetEmitter {
   /// Says of a load or store which buffer's it is; returns it.
   template <typename Access>
   Access* annotated(Access* access, const BufferNode& buffer) {
-    emitter_.buffers_.annotate(access, buffer);
+    buffers_.annotate(access, buffer);
     return access;
   }
   /// A tile that is a vector register: a variable of so many lanes of f32. LLVM allocates the registers and
   /// orders the loads between the products.
   llvm::Value* tile_variable(int number, int lanes);
-  /// Tiles from here on hold weights; what kConfigure said.
+  /// Tiles from here on hold weights; what kConfigure said in this function.
   int& first_weight_tile();
 
  private:
-  KernelEmitter& emitter_;
+  struct Tiles {
+    std::map<int, llvm::Value*> variables;
+    int first_weight = 0;
+  };
+
+  const FunctionScope& scope_;
+  Expressions& expressions_;
+  const Buffers& buffers_;
+  std::map<const llvm::Function*, Tiles> tiles_;
 };
 
 }  // namespace gantry
