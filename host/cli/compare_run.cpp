@@ -8,25 +8,17 @@
 
 #include "host/cli/measured_process.h"
 #include "host/cli/statistics/disturbance.h"
+#include "host/cli/statistics/rounds.h"
 #include "host/support/random.h"
 #include "host/support/stopwatch.h"
 
 namespace gantry::cli {
 namespace {
 
-/// Short, so that both programs see the same machine; long beside what changing over costs.
-constexpr double kSegmentMs = 50;
-/// A segment starts with caches that hold the other program's data, on threads that slept.
-constexpr double kSettleMs = 5;
-/// A round's samples should take about as long as its start and warm-up.
-constexpr double kRoundMs = 800;
-/// Of each side. The other side is as warm, so that a trend that is left touches both; more rounds tell more.
-constexpr double kFirstWarmUpMs = 2500, kLaterWarmUpMs = 500;
+/// A round's samples of slow programs should take about as long as its start and warm-up.
+constexpr double kRoundMs = 2 * kSegmentMs * kUsualPairs;
 /// Of the whole time, a warm-up of one side at most.
 constexpr double kWarmUpShare = 0.125;
-constexpr double kFewestPairs = 3, kMostPairs = 8;
-/// A round whose pairs are disturbed goes on until it has as many others, or so many times as many in all.
-constexpr size_t kMostExtra = 2;
 
 /// Samples of one process, [begin, end) of all that it has.
 struct Segment {
@@ -95,14 +87,14 @@ class Match {
     }
     const double run_ms = std::max(processes[0].run_ms(), processes[1].run_ms());
     const double segment_ms = std::max(kSegmentMs, MeasuredProcess::kFewestRuns * run_ms);
-    const auto pairs = static_cast<size_t>(std::clamp(kRoundMs / (2 * segment_ms), kFewestPairs, kMostPairs));
+    const auto pairs = std::clamp(static_cast<size_t>(kRoundMs / (2 * segment_ms)), kFewestPairs, kUsualPairs);
     std::vector<PlayedPair> played;
     for (bool more = true; more;) {
       played.push_back(play_pair(processes));
       tell("timing");
       const JudgedRound judged = judge(played, processes[0].result(), processes[1].result());
       const bool late = !options_.rounds && elapsed_s() >= options_.duration_s;
-      const size_t most = late ? static_cast<size_t>(kFewestPairs) : kMostExtra * pairs;
+      const size_t most = late ? kFewestPairs : kMostExtra * pairs;
       more = undisturbed_pairs(judged) < pairs && played.size() < most;
     }
     rounds_.push_back(std::move(played));
@@ -163,7 +155,7 @@ class Match {
     Execution& execution = sides_[side].execution;
     const double share_ms = options_.duration_s * 1e3 * kWarmUpShare;
     return MeasuredProcess(*execution.machine, execution.loaded, options_.measure,
-                           std::min(rounds_.empty() ? kFirstWarmUpMs : kLaterWarmUpMs, share_ms));
+                           std::min(rounds_.empty() ? kFirstRoundWarmUpMs : kLaterRoundWarmUpMs, share_ms));
   }
 
   void collect(size_t side, MeasuredProcess& process) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "host/cli/measurement.h"
+#include "host/cli/statistics/rounds.h"
 #include "tests/cli/disturbed_machine.h"
 #include "tests/cli/simulated_timings.h"
 
@@ -92,6 +93,8 @@ Comparison compare_on(DisturbedMachine& machine, SimulatedTimings& random, doubl
     SimulatedProcess sides[2];
     std::vector<std::array<size_t, 4>> pairs;  ///< begin and end of each side's samples
   };
+  /// What two processes take to start and load.
+  constexpr double kRestartMs = 150;
   std::vector<Played> rounds;
   StopRule rule;
   rule.goal = 0.01;
@@ -112,21 +115,23 @@ Comparison compare_on(DisturbedMachine& machine, SimulatedTimings& random, doubl
     return judged;
   };
   for (;;) {
-    machine.pass(1000);
+    machine.pass(kRestartMs + (rounds.empty() ? kFirstRoundWarmUpMs : kLaterRoundWarmUpMs));
     Played& round = rounds.emplace_back();
     const double run_ms[] = {5 * std::exp(0.01 * random.normal()),
                              5 * std::exp(effect + 0.01 * random.normal())};
+    size_t most = 0;
     do {
       std::array<size_t, 4> pair{};
       const size_t next = random.uniform() < 0.5 ? 0 : 1;
       for (size_t i : {next, 1 - next}) {
         pair[2 * i] = round.sides[i].samples_ms.size();
-        machine.pass(5);
-        machine.measure(round.sides[i], 50, run_ms[i]);
+        machine.pass(kSettleMs);
+        machine.measure(round.sides[i], kSegmentMs, run_ms[i]);
         pair[2 * i + 1] = round.sides[i].samples_ms.size();
       }
       round.pairs.push_back(pair);
-    } while (undisturbed_pairs(judge(round)) < 8 && round.pairs.size() < 16);
+      most = machine.now_ms() < 30e3 ? kMostExtra * kUsualPairs : kFewestPairs;
+    } while (undisturbed_pairs(judge(round)) < kUsualPairs && round.pairs.size() < most);
     std::vector<double> values;
     for (const Played& played : rounds) {
       for (const SimulatedProcess& side : played.sides)
@@ -139,7 +144,7 @@ Comparison compare_on(DisturbedMachine& machine, SimulatedTimings& random, doubl
     const RoundChoice choice = choose_rounds(judged);
     const Comparison comparison = compare_rounds(choice.rounds);
     const double half_width = choice.uses_all ? INFINITY : comparison.relative_half_width();
-    if (rule.after(choice.rounds.size(), half_width, 2.0 * static_cast<double>(rounds.size())))
+    if (rule.after(choice.rounds.size(), half_width, machine.now_ms() / 1e3))
       return comparison;
   }
 }

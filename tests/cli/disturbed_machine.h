@@ -32,6 +32,8 @@ class DisturbedMachine {
     draw_change();
   }
 
+  double now_ms() const { return now_ms_; }
+
   void pass(double ms) {
     for (double end = now_ms_ + ms; now_ms_ < end;) {
       const double step = std::min(end, change_ms_) - now_ms_;

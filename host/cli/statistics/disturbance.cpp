@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/cli/statistics/estimate.h"
+#include "host/cli/statistics/rounds.h"
 
 namespace gantry::cli {
 namespace {
@@ -12,7 +13,6 @@ constexpr size_t kFewestAgreeing = 3;
 /// Of pulses, samples: one in so many.
 constexpr size_t kTenth = 10;
 constexpr size_t kFewestUndisturbed = 3;
-constexpr size_t kFewestPairs = 3;
 
 size_t rounded_up(size_t count, size_t parts) {
   return (count + parts - 1) / parts;
