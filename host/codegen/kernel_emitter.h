@@ -15,11 +15,11 @@
 // (function_scope.h), and know of one another what their constructors take:
 //   values       value_types, conversions, small_float_code, math
 //   expressions  expressions, and for their kinds integer_arithmetic, float_arithmetic, multiply_adds,
-//   math_calls,
-//                loads, vector_lanes, narrow_indices (GPUs)
-//   memory       buffers, buffer_elements, access_reports (the emulated GPU's checks)
+//                math_calls, loads, vector_lanes; index_signs; on GPUs narrow_indices, index_range
+//   memory       buffers, buffer_elements; access_reports (the emulated GPU's checks)
 //   statements   statements, and for their kinds memory_statements, tile_statements, stack_buffers; on CPUs
-//                serial_loops, parallel_loops, thread_memory; on GPUs launches, device_loops, warp_statements
+//                serial_loops, parallel_loops, thread_memory, host_table; on GPUs launches, device_loops,
+//                warp_statements
 //   a target's   target_emitter
 #pragma once
 
