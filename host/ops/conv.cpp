@@ -55,6 +55,8 @@ void check_attrs(const ConvAttrs& a) {
 void check_form(const ConvAttrs& a) {
   const ConvForm& form = a.form;
   require(form.merged_groups > 0, "merged_groups is {}, not 1 or more", form.merged_groups);
+  require(form.weight_block >= 0 && form.tile_parts >= 0,
+          "weight_block ({}) and tile_parts ({}) must not be negative", form.weight_block, form.tile_parts);
   const bool direct = form.algorithm == ConvAlgorithm::kDirect,
              tiles = form.algorithm == ConvAlgorithm::kTiles;
   const bool winograd = winograd_tile(form.algorithm) > 0;

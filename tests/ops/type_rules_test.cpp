@@ -34,6 +34,18 @@ TEST(TypeRules, WeightsForTileUnitsHaveAsManyTilesAsTheUnitTakesAtOnce) {
   }
 }
 
+TEST(TypeRules, FormsOfConvolutionsHaveNoNegativeCounts) {
+  for (const char* form : {"weight_block=-2", "algorithm=winograd4, tile_parts=-1"}) {
+    expect_in(
+        refused(fmt::format("fn @main(%x: Tensor[(1, 8, 8, 4), f32], %w: Tensor[(36, 4, 6), f32]) -> "
+                            "Tensor[(1, 6, 6, 6), f32] {{\n"
+                            "  %0 = nn.conv(%x, %w, channels=6, kernel=[3, 3]) by ({}, channels_last=true)\n"
+                            "  return %0\n}}\n",
+                            form)),
+        "must not be negative");
+  }
+}
+
 TEST(TypeRules, WhatNoNumberHoldsIsAUserError) {
   const char* const nodes[] = {
       "nn.dense(%x, %x, units=9223372036854775807, tile_parts=1)",
