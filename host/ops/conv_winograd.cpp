@@ -102,7 +102,7 @@ std::function<Expr(const Expr&, const Expr&, const Expr&)> products(const ConvAt
                                                                     const Tensor& weight) {
   const int64_t m = winograd_tile(a.form.algorithm), nb = a.form.weight_block;
   Expr count = count_of(tiles);
-  if (a.form.tile_parts > 0) {
+  if (a.form.on_tiles()) {
     const TileGeometry& tile = geometry_of(a.form.tile_unit);
     Expr rows = simplify(ops::with_row_slack(count));
     Tensor data = transformed_input(a, x, tiles, rows, m, DType::kF32);

@@ -8,7 +8,7 @@ namespace {
 // On tile registers, combine_projections joins those of an attention before their weights are packed.
 std::optional<ParallelProduct> match_dense(const Node& node) {
   const auto* attrs = node.match(nn::dense);
-  if (attrs == nullptr || attrs->form.tile_parts > 0 || attrs->form.fixed_bits > 0) return std::nullopt;
+  if (attrs == nullptr || attrs->form.on_tiles() || attrs->form.fixed_bits > 0) return std::nullopt;
   const size_t features = node.result()->type.shape.size() - 1;
   if (attrs->form.weight_block == 0) return ParallelProduct{.weight_axis = 1, .result_axis = features};
   if (attrs->units % attrs->form.weight_block != 0) return std::nullopt;

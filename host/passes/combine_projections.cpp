@@ -81,7 +81,7 @@ class ProjectionCombiner {
         return std::nullopt;
     }
     const auto* attrs = node ? node->match(nn::dense) : nullptr;
-    if (attrs == nullptr || attrs->form.tile_parts == 0) return std::nullopt;
+    if (attrs == nullptr || !attrs->form.on_tiles()) return std::nullopt;
     found.dense = node;
     if (found.bias && !(found.bias->type.shape == Shape{attrs->units})) return std::nullopt;
     const Node* packed = producer_of(node->inputs[1], nn::tile_weight);

@@ -165,8 +165,7 @@ double predicted_winograd_cycles(const ConvAttrs& attrs, const TensorType& data,
 WinogradPlan predicted_winograd_plan(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                                      const MachineModel& machine, const GivenPlan& given, int64_t block) {
   const int64_t tile = winograd_tile(attrs.form.algorithm);
-  if (attrs.form.tile_parts == 0)
-    return choose_winograd(attrs, data, result, tile, machine, given, block).plan;
+  if (!attrs.form.on_tiles()) return choose_winograd(attrs, data, result, tile, machine, given, block).plan;
   WinogradWork work = winograd_work(attrs, data, result, tile);
   work.tile_parts = attrs.form.tile_parts;
   work.given = given;
@@ -183,7 +182,7 @@ std::optional<UnfitKnob> unfit_winograd_knob(const ConvAttrs& attrs, const Tenso
   work.tile_parts = attrs.form.tile_parts;
   work.tile_unit = attrs.form.tile_unit;
   // Weights for tile registers suit blocks of any number of columns.
-  return unfit_knob(work, plan_winograd(work, machine, attrs.form.tile_parts > 0 ? 0 : block));
+  return unfit_knob(work, plan_winograd(work, machine, attrs.form.on_tiles() ? 0 : block));
 }
 
 bool has_winograd_tile(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
