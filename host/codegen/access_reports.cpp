@@ -1,5 +1,7 @@
 #include "host/codegen/access_reports.h"
 
+#include <cstddef>
+
 #include "device_runtime/include/gantry/kernel_abi.h"
 #include "host/tensor/fold.h"
 

@@ -1,5 +1,7 @@
 #include "host/codegen/buffer_elements.h"
 
+#include <iterator>
+
 #include "host/codegen/value_types.h"
 
 namespace gantry {

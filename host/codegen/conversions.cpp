@@ -1,5 +1,7 @@
 #include "host/codegen/conversions.h"
 
+#include <vector>
+
 #include "host/codegen/small_float_code.h"
 #include "host/codegen/value_types.h"
 

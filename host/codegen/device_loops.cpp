@@ -1,6 +1,6 @@
 #include "host/codegen/device_loops.h"
 
-#include "host/tensor/fold.h"
+#include <cstdint>
 
 namespace gantry {
 
