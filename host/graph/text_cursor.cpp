@@ -71,7 +71,10 @@ bool is_graph_text(std::string_view bytes) {
 }
 
 size_t TextCursor::line() {
-  if (at_ < counted_) counted_ = 0, line_ = 1;
+  if (at_ < counted_) {  // it went back since
+    counted_ = 0;
+    line_ = 1;
+  }
   line_ += static_cast<size_t>(std::ranges::count(text_.substr(counted_, at_ - counted_), '\n'));
   counted_ = at_;
   return line_;
