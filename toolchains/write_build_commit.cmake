@@ -1,5 +1,6 @@
 # cmake -DSOURCE_DIR=… -DHEADER=… -P write_build_commit.cmake: writes the commit that the source is at into the header,
 # which stays as it is, time included, where it says so already: only a change of commit compiles anything.
+cmake_minimum_required(VERSION 3.25)
 set(commit unknown)
 find_program(GIT git)
 if(GIT)
