@@ -303,6 +303,25 @@ std::string specialized_sizes(const Manifest& manifest, const Variant& variant) 
   return fmt::format("{}", fmt::join(sizes, ","));
 }
 
+/// What a module has for a target and device.
+struct Programs {
+  size_t specialized = 0;            ///< programs for some sizes alone
+  const Variant* running = nullptr;  ///< the one that runs
+};
+
+/// None where the module has nothing for them.
+std::optional<Programs> find_programs(const Manifest& manifest, std::string_view target, Device device,
+                                      const std::vector<std::vector<int64_t>>& shapes) {
+  const std::optional<uint32_t> general = general_variant(manifest, target, device);
+  if (!general) return std::nullopt;
+  const auto& variants = *manifest.variants();
+  const std::vector<uint32_t> specialized = runtime::specialized_variants(manifest, *general);
+  const Sizes sizes(manifest, shapes);
+  const auto fitting =
+      std::ranges::find_if(specialized, [&](uint32_t variant) { return sizes.fit(*variants.Get(variant)); });
+  return Programs{specialized.size(), variants.Get(fitting == specialized.end() ? *general : *fitting)};
+}
+
 }  // namespace
 
 ProgramFacts program_of_module(const Manifest& manifest, const Variant& variant,
@@ -323,22 +342,15 @@ ProgramFacts program_of_module(const Manifest& manifest, const Variant& variant,
 
 const Variant* find_variant(const Manifest& manifest, std::string_view target, Device device,
                             const std::vector<std::vector<int64_t>>& shapes) {
-  const auto& variants = *manifest.variants();
-  const std::optional<uint32_t> general = general_variant(manifest, target, device);
-  if (!general) return nullptr;
-  const Sizes sizes(manifest, shapes);
-  for (const uint32_t specialized : runtime::specialized_variants(manifest, *general)) {
-    if (sizes.fit(*variants.Get(specialized))) return variants.Get(specialized);
-  }
-  return variants.Get(*general);
+  const std::optional<Programs> programs = find_programs(manifest, target, device, shapes);
+  return programs ? programs->running : nullptr;
 }
 
 ProgramChoice choose_program(const Manifest& manifest, std::string_view target, Device device,
                              const std::vector<std::vector<int64_t>>& shapes) {
-  const std::optional<uint32_t> general = general_variant(manifest, target, device);
-  if (!general) return {};
-  return {specialized_sizes(manifest, *find_variant(manifest, target, device, shapes)),
-          runtime::specialized_variants(manifest, *general).size()};
+  const std::optional<Programs> programs = find_programs(manifest, target, device, shapes);
+  if (!programs) return {};
+  return {specialized_sizes(manifest, *programs->running), programs->specialized};
 }
 
 }  // namespace gantry::cli
