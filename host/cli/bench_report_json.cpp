@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/bench_report.h"
+#include "host/cli/json_values.h"
 #include "host/cli/machine_json.h"
 #include "host/cli/statistics/estimate.h"
 

@@ -5,6 +5,7 @@
 #include "host/cli/boards_file.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
+#include "host/cli/json_values.h"
 #include "host/cli/machine_json.h"
 #include "host/cli/text.h"
 #include "host/cli/turns/farm_options.h"

@@ -7,7 +7,7 @@
 #include "host/cli/between.h"
 #include "host/cli/build_worker.h"
 #include "host/cli/commands.h"
-#include "host/cli/machine_json.h"
+#include "host/cli/json_values.h"
 #include "host/cli/text.h"
 #include "host/farm/board_hold.h"
 #include "host/farm/farm_file.h"

@@ -4,23 +4,11 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
+#include "host/cli/json_values.h"
 #include "rpc/client/types.h"
 
 namespace gantry::cli {
-
-/// What a machine does not say is null.
-template <typename T>
-nlohmann::ordered_json said(const T& value) {
-  return value == T{} ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
-}
-
-/// The same of what may be 0.
-template <typename T>
-nlohmann::ordered_json shown(const std::optional<T>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
 
 inline nlohmann::ordered_json gpu_json(const rpc::GpuInfo& gpu) {
   nlohmann::ordered_json json;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "host/cli/machine_json.h"
+#include "host/cli/json_values.h"
 
 namespace gantry::cli {
 namespace {

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "host/cli/machine_json.h"
+#include "host/cli/json_values.h"
 #include "host/cli/program_facts.h"
 
 namespace gantry::cli {

@@ -7,7 +7,7 @@
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/expectation.h"
-#include "host/cli/machine_json.h"
+#include "host/cli/json_values.h"
 #include "host/cli/npz.h"
 #include "host/cli/tensor_files.h"
 #include "host/cli/tensor_output.h"
