@@ -78,7 +78,7 @@ Json options_json(const MeasureOptions& options, uint64_t seed) {
           {"cooldown_ms", options.cooldown_ms},
           {"cold", options.cold},
           {"profile", options.profile},
-          {"streams", options.streams == 0 ? Json(nullptr) : Json(options.streams)},
+          {"streams", said(options.streams)},
           {"seed", seed}};
 }
 
@@ -105,7 +105,7 @@ Json inputs_json(const std::vector<BenchInput>& inputs) {
 Json reading_json(const rpc::ProbeReading& reading) {
   Json json;
   json["at_ms"] = reading.at_ms;
-  json["clock_mhz"] = reading.clock_mhz.empty() ? Json(nullptr) : Json(reading.clock_mhz);
+  json["clock_mhz"] = said(reading.clock_mhz);
   json["temperature_celsius"] = shown(reading.temperature_celsius);
   json["throttle_events"] = shown(reading.throttle_events);
   json["throttled"] = shown(reading.throttled);
@@ -152,7 +152,7 @@ Json process_json(const ProcessMeasurement& process) {
   json["runs_per_second"] = shown(process.runs_per_second);
   json["peak_resident_bytes"] = said(process.peak_resident_bytes);
   json["samples_ms"] = process.samples_ms;
-  json["started_ms"] = process.started_ms.empty() ? Json(nullptr) : Json(process.started_ms);
+  json["started_ms"] = said(process.started_ms);
   json["readings"] = Json::array();
   for (const rpc::ProbeReading& reading : process.readings) json["readings"].push_back(reading_json(reading));
   json["pulses"] = Json::array();
@@ -221,7 +221,7 @@ Json memory_json(const Measurement& measurement) {
 Json machine_json(const Measurement& measurement) {
   const MachineSummary s = summarise_machine(measurement);
   Json json;
-  json["cpus"] = measurement.reading_cpus.empty() ? Json(nullptr) : Json(measurement.reading_cpus);
+  json["cpus"] = said(measurement.reading_cpus);
   json["notes"] = measurement.probe_notes;
   json["clock_mhz_mean"] = shown(s.clock_mhz_mean);
   json["clock_mhz_min"] = shown(s.clock_mhz_min);

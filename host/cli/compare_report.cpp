@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/json_values.h"
 #include "host/cli/text.h"
 
 namespace gantry::cli {
@@ -14,22 +15,18 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchemaVersion = 2;
 
-Json null_if_empty(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 Json side_json(const ReportSummary& report, double median_ms) {
   return {{"name", report.name},
           {"median_ms", median_ms},
           {"processes", report.processes.size()},
           {"samples", report.samples()},
-          {"disturbed_share", report.disturbed_share ? Json(*report.disturbed_share) : Json(nullptr)},
+          {"disturbed_share", shown(report.disturbed_share)},
           {"model", report.model},
           {"module_digest", report.module_digest},
-          {"board", null_if_empty(report.board)},
+          {"board", said(report.board)},
           {"target", report.target},
           {"device", report.device},
-          {"precision", null_if_empty(report.precision)},
+          {"precision", said(report.precision)},
           {"threads", report.threads}};
 }
 
@@ -122,13 +119,13 @@ std::string comparison_json(const CompareReport& report) {
   json["smallest_effect"] = report.smallest_effect;
   json["verdict"] = compared ? Json(std::string(verdict_name(c.verdict))) : Json(nullptr);
   json["interleaved"] = report.rounds.has_value();
-  json["rounds"] = report.rounds ? Json(*report.rounds) : Json(nullptr);
-  json["elapsed_s"] = report.elapsed_s ? Json(*report.elapsed_s) : Json(nullptr);
+  json["rounds"] = shown(report.rounds);
+  json["elapsed_s"] = shown(report.elapsed_s);
   json["widened"] = Json::array();
   for (Widening widening : c.widened) json["widened"].push_back(std::string(widening_text(widening)));
   json["warnings"] = report.warnings;
   json["history"] = report.history ? history_json(*report.history) : Json(nullptr);
-  json["failed"] = report.failed ? Json(*report.failed) : Json(nullptr);
+  json["failed"] = shown(report.failed);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

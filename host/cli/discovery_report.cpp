@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "host/cli/json_values.h"
 #include "host/cli/terminal.h"
 #include "host/cli/text.h"
 
@@ -15,10 +16,6 @@ namespace {
 constexpr size_t kWidest = 24;
 
 using Json = nlohmann::ordered_json;
-
-Json said(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
 
 std::string key_text(const FoundBoard& board) {
   return !board.needs_key ? "-" : *board.needs_key ? "needed" : "none";
@@ -87,12 +84,12 @@ Json discovery_json(const std::vector<FoundBoard>& found, const BoardsFile& boar
     Json& json = list.emplace_back();
     json["name"] = board.name;
     json["host"] = said(board.host);
-    json["port"] = board.port == 0 ? Json(nullptr) : Json(board.port);
+    json["port"] = said(board.port);
     json["addresses"] = board.addresses;
     json["architecture"] = said(board.architecture);
     json["version"] = said(board.version);
-    json["protocol"] = board.protocol ? Json(*board.protocol) : Json(nullptr);
-    json["needs_key"] = board.needs_key ? Json(*board.needs_key) : Json(nullptr);
+    json["protocol"] = shown(board.protocol);
+    json["needs_key"] = shown(board.needs_key);
     json["added_as"] = names_of(board, boards);
     json["command"] = said(additions[i]);
   }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/explanation.h"
+#include "host/cli/json_values.h"
 #include "host/cli/plan_json.h"
 #include "host/cli/style.h"
 #include "host/cli/text.h"
@@ -107,8 +108,8 @@ std::string conversion_text(const Explanations& all, const Explanations::Convers
 
 Json cost_json(const PredictedCost& cost) {
   const bool known = cost.cycles || cost.ms;
-  return {{"cycles", cost.cycles ? Json(*cost.cycles) : Json(nullptr)},
-          {"ms", cost.ms ? Json(*cost.ms) : Json(nullptr)},
+  return {{"cycles", shown(cost.cycles)},
+          {"ms", shown(cost.ms)},
           {"share", known ? Json(cost.share) : Json(nullptr)}};
 }
 
@@ -119,7 +120,7 @@ Json kernel_json(const Explanations& all, const Explanations::Kernel& kernel) {
       kernel.rule == nullptr
           ? Json(nullptr)
           : Json{{"name", kernel.rule->name}, {"takes", kernel.rule->takes}, {"file", kernel.rule->file}};
-  json["misfit"] = kernel.misfit.empty() ? Json(nullptr) : Json(kernel.misfit);
+  json["misfit"] = said(kernel.misfit);
   json["members"] = Json::array();
   for (const Explanations::Member& member : kernel.members) {
     json["members"].push_back(
@@ -143,7 +144,7 @@ Json conversion_json(const Explanations& all, const Explanations::Conversion& co
           {"op", conversion.op},
           {"value", conversion.value},
           {"layout", conversion.wish},
-          {"reader", conversion.reader.empty() ? Json(nullptr) : Json(conversion.reader)},
+          {"reader", said(conversion.reader)},
           {"nodes", conversion.origin},
           {"on_the_way", conversion.on_the_way},
           {"bytes", dim_json(conversion.bytes)},

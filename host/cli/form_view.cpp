@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/json_values.h"
 #include "host/cli/terminal.h"
 #include "host/cli/text.h"
 #include "host/graph/text.h"
@@ -99,8 +100,8 @@ std::string candidates_json(const std::vector<NodeDecision>& decisions, const st
     nlohmann::ordered_json candidates = nlohmann::ordered_json::array();
     for (const Candidate& candidate : one->candidates) {
       nlohmann::ordered_json entry{{"decision", to_json(candidate.decision)}};
-      entry["cycles"] = candidate.cycles ? nlohmann::ordered_json(*candidate.cycles) : nullptr;
-      entry["ms"] = candidate.ms ? nlohmann::ordered_json(*candidate.ms) : nullptr;
+      entry["cycles"] = shown(candidate.cycles);
+      entry["ms"] = shown(candidate.ms);
       entry[candidate.in_ms ? "conversion_ms" : "conversion_cycles"] = candidate.conversions;
       entry["error"] = candidate.error;
       entry["taken"] = candidate.why.empty();

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/json_values.h"
 #include "host/support/error.h"
 #include "host/support/folder_lock.h"
 #include "host/support/input_file.h"
@@ -30,7 +31,7 @@ Json to_json(const HistoryEntry& entry) {
           {"series", entry.series},
           {"process_medians_ms", entry.point.process_medians_ms},
           {"module_digest", entry.module_digest},
-          {"precision", entry.precision.empty() ? Json(nullptr) : Json(entry.precision)},
+          {"precision", said(entry.precision)},
           {"gantry_version", entry.gantry_version}};
 }
 

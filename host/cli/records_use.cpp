@@ -8,6 +8,7 @@
 
 #include "device_runtime/src/cpu_info.h"
 #include "host/cli/between.h"
+#include "host/cli/json_values.h"
 #include "host/cli/terminal.h"
 #include "host/graph/text.h"
 #include "host/records/recorded_decisions.h"
@@ -171,7 +172,7 @@ nlohmann::ordered_json RecordsUse::json() const {
   for (const NetworkRecord& one : network_) {
     if (!one.record.empty() || !one.unused.empty())
       network.push_back({{"question", std::string(name_of(one.question))},
-                         {"record", one.record.empty() ? Json(nullptr) : Json(one.record)},
+                         {"record", said(one.record)},
                          {"unused", one.unused}});
   }
   return {{"records", store_->place()},

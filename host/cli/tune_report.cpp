@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "host/cli/json_values.h"
 #include "host/cli/text.h"
 #include "host/graph/text.h"
 
@@ -224,7 +225,7 @@ std::string tuning_json(const TuneReport& report) {
   for (const tune::ChangeTrial& trial : result.fusions)
     json["fusions"].push_back(change_json(report, trial, "apart"));
   json["combined"] = combined_json(result);
-  json["records"] = report.records ? Json(*report.records) : Json(nullptr);
+  json["records"] = shown(report.records);
   json["records_written"] = report.records_written;
   json["prior"] = nullptr;
   if (report.prior) json["prior"] = {{"file", report.prior->first}, {"examples", report.prior->second}};
