@@ -66,6 +66,125 @@ CLI::App* add_action(CLI::App& parent, Invocation& invocation, const std::string
   return command;
 }
 
+void add_list(CLI::App& records, Invocation& invocation) {
+  auto options = std::make_shared<RecordsOptions>();
+  CLI::App* command =
+      add_action(records, invocation, "list", "List records, one a line", options, list_records);
+  add_filter_options(*command, *options);
+  add_best(*command, *options);
+  add_json(*command, *options);
+  command->footer(
+      "Examples:\n  gantry records list lab.db\n  gantry records list lab.db --op nn.conv --confirmed");
+}
+
+void add_show(CLI::App& records, Invocation& invocation) {
+  auto options = std::make_shared<RecordsOptions>();
+  CLI::App* command =
+      add_action(records, invocation, "show", "Show all that records say", options, show_records);
+  command->add_option("ID", options->ids, "Their numbers, as `gantry records list` has them")
+      ->required()
+      ->type_name("N");
+  add_json(*command, *options);
+  command->footer("Example:\n  gantry records show lab.db 1");
+}
+
+void add_export(CLI::App& records, Invocation& invocation) {
+  auto options = std::make_shared<RecordsOptions>();
+  CLI::App* command =
+      add_action(records, invocation, "export", "Write records as JSON Lines", options, export_records);
+  command->add_option("-o,--output", options->output, "Where to; default: stdout")->type_name("OUT.jsonl");
+  add_filter_options(*command, *options);
+  add_best(*command, *options);
+  add_force_option(*command, options->force);
+  command->footer("Example:\n  gantry records export lab.db --confirmed -o lab.jsonl");
+}
+
+void add_import(CLI::App& records, Invocation& invocation) {
+  auto options = std::make_shared<RecordsOptions>();
+  CLI::App* command = add_action(records, invocation, "import",
+                                 "Add records that `export` wrote; those that are there already, once",
+                                 options, import_records);
+  command->add_option("FILE", options->file, "What `gantry records export` wrote; - is stdin")->required();
+  add_json(*command, *options);
+  command->footer(
+      "Example:\n  gantry records import lab.db other.jsonl\nLines that are wrong are left out, and said. "
+      "A record only "
+      "decides where its key fits, wherever it\ncomes from.");
+}
+
+void add_prune(CLI::App& records, Invocation& invocation) {
+  auto options = std::make_shared<RecordsOptions>();
+  CLI::App* command = add_action(records, invocation, "prune", "Remove records", options, prune_records);
+  add_filter_options(*command, *options);
+  command->add_flag("--dry-run", options->dry_run, "Say how many it would be, and remove none");
+  add_json(*command, *options);
+  command->footer(
+      "Examples:\n  gantry records prune lab.db --other-generators\n"
+      "  gantry records prune lab.db --id 17\n  gantry records prune lab.db --before 2026-01-01 --dry-run");
+}
+
+void add_verify(CLI::App& records, Invocation& invocation) {
+  auto options = std::make_shared<RecordsOptions>();
+  CLI::App* command = add_action(records, invocation, "verify", "Measure again what decides, and record that",
+                                 options, verify_records);
+  add_filter_options(*command, *options);
+  command
+      ->add_option("--on", options->verify.board,
+                   "Board: a name from `gantry boards`, or HOST:PORT; else this machine")
+      ->type_name("BOARD");
+  command->add_option("--key", options->verify.key, "Key file of the board (see `gantry keygen`)")
+      ->type_name("FILE");
+  add_duration(*command, "--duration", options->verify.duration_s,
+               "Time to measure each at most; default 10s");
+  add_turn_options(*command, options->verify.turns);
+  command
+      ->add_option(
+          "--model", options->verify.model,
+          "The model that records of a whole network are of (see `gantry records list`); without it these "
+          "are not measured")
+      ->type_name("MODEL");
+  add_shape_options(*command, options->verify.shapes, options->verify.sizes);
+  add_custom_ops_option(*command, options->verify.custom_ops);
+  for (const char* option : {"--shape", "--dim", "--custom-ops"})
+    command->get_option(option)->needs("--model");
+  add_json(*command, *options);
+  command->footer(
+      "Examples:\n  gantry records verify lab.db\n  gantry records verify lab.db --other-generators --on "
+      "pi\n  gantry records verify lab.db --op network --model resnet18.onnx\n"
+      "What an older version of the generator measured is recorded for this one, and so used again where "
+      "it is still "
+      "faster.");
+}
+
+void add_train_prior(CLI::App& records, Invocation& invocation) {
+  auto options = std::make_shared<RecordsOptions>();
+  CLI::App* command =
+      add_action(records, invocation, "train-prior",
+                 "Make of records what a cost model knows of a family of CPUs before the first trial",
+                 options, train_prior);
+  command->add_option("-o,--output", options->output, "Where to: FAMILY.json, as `gantry tune` looks for it")
+      ->type_name("FAMILY.json")
+      ->required();
+  command
+      ->add_option("--family", options->family,
+                   "Records of this family alone: a CPU as LLVM calls it (znver4), or an architecture "
+                   "(x86_64); default: "
+                   "the one that they are of")
+      ->type_name("FAMILY");
+  command->add_option("--from", options->from, "Keep what this one has, too, as far as there is room")
+      ->type_name("PRIOR");
+  command
+      ->add_option("--examples", options->examples,
+                   "At most so many trials, those of the newest works; default 1000")
+      ->type_name("N")
+      ->check(between(size_t{2}, size_t{20000}));
+  add_json(*command, *options);
+  add_force_option(*command, options->force);
+  command->footer(
+      "Examples:\n  gantry records train-prior lab.db -o znver4.json\n"
+      "  gantry records train-prior lab.db --from znver4.json -o znver4.json");
+}
+
 }  // namespace
 
 void add_records_command(CLI::App& app, Invocation& invocation) {
@@ -78,112 +197,13 @@ void add_records_command(CLI::App& app, Invocation& invocation) {
       "  gantry records export lab.db -o lab.jsonl\n"
       "  gantry records import postgresql://lab@db/tuning lab.jsonl\n"
       "  gantry compile resnet18.onnx --records lab.db");
-  {
-    auto options = std::make_shared<RecordsOptions>();
-    CLI::App* own =
-        add_action(*command, invocation, "list", "List records, one a line", options, list_records);
-    add_filter_options(*own, *options);
-    add_best(*own, *options);
-    add_json(*own, *options);
-    own->footer(
-        "Examples:\n  gantry records list lab.db\n  gantry records list lab.db --op nn.conv --confirmed");
-  }
-  {
-    auto options = std::make_shared<RecordsOptions>();
-    CLI::App* own =
-        add_action(*command, invocation, "show", "Show all that records say", options, show_records);
-    own->add_option("ID", options->ids, "Their numbers, as `gantry records list` has them")
-        ->required()
-        ->type_name("N");
-    add_json(*own, *options);
-    own->footer("Example:\n  gantry records show lab.db 1");
-  }
-  {
-    auto options = std::make_shared<RecordsOptions>();
-    CLI::App* own =
-        add_action(*command, invocation, "export", "Write records as JSON Lines", options, export_records);
-    own->add_option("-o,--output", options->output, "Where to; default: stdout")->type_name("OUT.jsonl");
-    add_filter_options(*own, *options);
-    add_best(*own, *options);
-    add_force_option(*own, options->force);
-    own->footer("Example:\n  gantry records export lab.db --confirmed -o lab.jsonl");
-  }
-  {
-    auto options = std::make_shared<RecordsOptions>();
-    CLI::App* own = add_action(*command, invocation, "import",
-                               "Add records that `export` wrote; those that are there already, once", options,
-                               import_records);
-    own->add_option("FILE", options->file, "What `gantry records export` wrote; - is stdin")->required();
-    add_json(*own, *options);
-    own->footer(
-        "Example:\n  gantry records import lab.db other.jsonl\nLines that are wrong are left out, and said. "
-        "A record only "
-        "decides where its key fits, wherever it\ncomes from.");
-  }
-  {
-    auto options = std::make_shared<RecordsOptions>();
-    CLI::App* own = add_action(*command, invocation, "prune", "Remove records", options, prune_records);
-    add_filter_options(*own, *options);
-    own->add_flag("--dry-run", options->dry_run, "Say how many it would be, and remove none");
-    add_json(*own, *options);
-    own->footer(
-        "Examples:\n  gantry records prune lab.db --other-generators\n"
-        "  gantry records prune lab.db --id 17\n  gantry records prune lab.db --before 2026-01-01 --dry-run");
-  }
-  {
-    auto options = std::make_shared<RecordsOptions>();
-    CLI::App* own = add_action(*command, invocation, "verify", "Measure again what decides, and record that",
-                               options, verify_records);
-    add_filter_options(*own, *options);
-    own->add_option("--on", options->verify.board,
-                    "Board: a name from `gantry boards`, or HOST:PORT; else this machine")
-        ->type_name("BOARD");
-    own->add_option("--key", options->verify.key, "Key file of the board (see `gantry keygen`)")
-        ->type_name("FILE");
-    add_duration(*own, "--duration", options->verify.duration_s, "Time to measure each at most; default 10s");
-    add_turn_options(*own, options->verify.turns);
-    own->add_option(
-           "--model", options->verify.model,
-           "The model that records of a whole network are of (see `gantry records list`); without it these "
-           "are not measured")
-        ->type_name("MODEL");
-    add_shape_options(*own, options->verify.shapes, options->verify.sizes);
-    add_custom_ops_option(*own, options->verify.custom_ops);
-    for (const char* option : {"--shape", "--dim", "--custom-ops"}) own->get_option(option)->needs("--model");
-    add_json(*own, *options);
-    own->footer(
-        "Examples:\n  gantry records verify lab.db\n  gantry records verify lab.db --other-generators --on "
-        "pi\n  gantry records verify lab.db --op network --model resnet18.onnx\n"
-        "What an older version of the generator measured is recorded for this one, and so used again where "
-        "it is still "
-        "faster.");
-  }
-  {
-    auto options = std::make_shared<RecordsOptions>();
-    CLI::App* own =
-        add_action(*command, invocation, "train-prior",
-                   "Make of records what a cost model knows of a family of CPUs before the first trial",
-                   options, train_prior);
-    own->add_option("-o,--output", options->output, "Where to: FAMILY.json, as `gantry tune` looks for it")
-        ->type_name("FAMILY.json")
-        ->required();
-    own->add_option("--family", options->family,
-                    "Records of this family alone: a CPU as LLVM calls it (znver4), or an architecture "
-                    "(x86_64); default: "
-                    "the one that they are of")
-        ->type_name("FAMILY");
-    own->add_option("--from", options->from, "Keep what this one has, too, as far as there is room")
-        ->type_name("PRIOR");
-    own->add_option("--examples", options->examples,
-                    "At most so many trials, those of the newest works; default 1000")
-        ->type_name("N")
-        ->check(between(size_t{2}, size_t{20000}));
-    add_json(*own, *options);
-    add_force_option(*own, options->force);
-    own->footer(
-        "Examples:\n  gantry records train-prior lab.db -o znver4.json\n"
-        "  gantry records train-prior lab.db --from znver4.json -o znver4.json");
-  }
+  add_list(*command, invocation);
+  add_show(*command, invocation);
+  add_export(*command, invocation);
+  add_import(*command, invocation);
+  add_prune(*command, invocation);
+  add_verify(*command, invocation);
+  add_train_prior(*command, invocation);
 }
 
 }  // namespace gantry::cli
