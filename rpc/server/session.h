@@ -2,19 +2,10 @@
 #define GANTRY_RPC_SERVER_SESSION_H
 
 #include "rpc/security/tls.h"
-#include "rpc/server/board_activity.h"
 #include "rpc/server/options.h"
-#include "rpc/server/session_memory.h"
-#include "rpc/server/verified_segments.h"
+#include "rpc/server/session_share.h"
 
 namespace gantry::rpc {
-
-/// What the sessions of a server have in common.
-struct SessionShare {
-  MemoryShare memory;
-  VerifiedSegments* verified = nullptr;
-  BoardActivity* activity = nullptr;  ///< in the slot of `memory`
-};
 
 /// Serves one connection in this process until it ends. `connection` and `parent` are owned; `parent` is -1
 /// for a session that nobody admits or shuts down (see serve_connection). Returns the process's exit code.
