@@ -167,11 +167,15 @@ std::string to_text(const Explanations& explanations, size_t width) {
   std::string text = fmt::format("for {}: {} kernels\n\n", explanations.target, explanations.kernels.size());
   for (const Explanations::Kernel& kernel : explanations.kernels)
     text += kernel_text(explanations, kernel, width);
-  text += "\n" + heading(fmt::format("layout conversions: {}", explanations.conversions.size()));
+  text += '\n';
+  text += heading(fmt::format("layout conversions: {}", explanations.conversions.size()));
   for (const Explanations::Conversion& conversion : explanations.conversions)
     text += conversion_text(explanations, conversion, width);
   if (explanations.memories.empty()) text += "\nno value needs planned memory\n";
-  for (const MemoryMap& map : explanations.memories) text += "\n" + to_text(map, width);
+  for (const MemoryMap& map : explanations.memories) {
+    text += '\n';
+    text += to_text(map, width);
+  }
   return text;
 }
 
