@@ -99,10 +99,26 @@ Expr integer_power(const Expr& a, const Expr& b) {
   return select(lt(b, imm(0)), inverse, result);
 }
 
+/// Whether a float type has all values of an exponent's type, or the exponent's value where it is a constant.
+bool holds_exponent(DType type, const Expr& exponent) {
+  const DType from = exponent.type().dtype;
+  if (type == DType::kF64 || type == from) return true;
+  const Expr wide = cast(DType::kF64, exponent);
+  if (const auto* number = wide.as<FloatImmNode>()) return round_float(type, number->value) == number->value;
+  return !is_float(from) && bit_width(from) <= 16;
+}
+
+/// The exponent is never rounded to the base's type: one next to 0 would be 0, and a large odd integer would
+/// be even.
+Expr float_power(const Expr& a, const Expr& b) {
+  const DType base = a.type().dtype, type = holds_exponent(base, b) ? base : DType::kF64;
+  return cast(base, call(MathFn::kPow, {cast(type, a), cast(type, b)}));
+}
+
 /// Of an integer and a float it is cut off; what is an integer but for rounding is one.
 Expr power(const Node&, Expr a, Expr b) {
   DType base = a.type().dtype;
-  if (is_float(base)) return call(MathFn::kPow, {a, cast(base, b)});
+  if (is_float(base)) return float_power(a, b);
   if (!is_float(b.type().dtype)) return integer_power(a, b);
   const Expr wide = call(MathFn::kPow, {cast(DType::kF64, a), cast(DType::kF64, b)});
   const Expr near = call(MathFn::kRound, {wide}), off = call(MathFn::kAbs, {wide - near});

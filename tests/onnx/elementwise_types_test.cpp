@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/onnx/one_node.h"
 
@@ -50,6 +51,35 @@ TEST(Mod, OfFloatsAndInfinityIsTheDividendOrTheDivisor) {
   EXPECT_EQ(y[1], 3);
   EXPECT_FALSE(std::signbit(y[2]));
   EXPECT_TRUE(std::isnan(y[3]));
+}
+
+std::vector<float> powers_by(DType exponents, const std::vector<float>& bases, const auto& values) {
+  const auto count = static_cast<int64_t>(bases.size());
+  OneNode node("", "Pow", 15);
+  return node.input(DType::kF32, {count}, bases)
+      .input(exponents, {count}, values)
+      .template run<float>(DType::kF32);
+}
+
+TEST(Pow, HasExponentsOfAWiderTypeAsTheyAre) {
+  constexpr double kTiny = std::numeric_limits<double>::denorm_min(),
+                   kLargest = std::numeric_limits<double>::max();
+  const std::vector<float> bases{-INFINITY, -0.5F, 0, 0.75F, 0.75F, 2, -3, 1.5F};
+  const std::vector<double> exponents{kTiny, kTiny, -kTiny, -kLargest, kLargest, 1 + 0x1p-24, 3, -2.5};
+  const std::vector<float> powers = powers_by(DType::kF64, bases, exponents);
+  for (size_t i = 0; i < bases.size(); ++i) {
+    const auto expected = static_cast<float>(std::pow(static_cast<double>(bases[i]), exponents[i]));
+    EXPECT_THAT(powers[i], ::testing::NanSensitiveFloatEq(expected)) << bases[i] << " to " << exponents[i];
+  }
+}
+
+TEST(Pow, OfMinusOneToALargeOddIntegerIsMinusOne) {
+  const std::vector<float> bases{-1, -1, -1, -1};
+  EXPECT_THAT(powers_by(DType::kI32, bases, std::vector<int32_t>{16777217, 16777218, -16777217, INT32_MAX}),
+              ::testing::ElementsAre(-1, 1, -1, -1));
+  EXPECT_THAT(powers_by(DType::kI64, bases,
+                        std::vector<int64_t>{16777217, int64_t{1} << 40, (int64_t{1} << 40) + 1, 3}),
+              ::testing::ElementsAre(-1, 1, -1, -1));
 }
 
 TEST(Reductions, ThatAreNoIntegersAreCutOff) {
