@@ -21,21 +21,31 @@ def places(size, kernel, stride, dilation, before, after, attributes):
     return [at * stride - before for at in range(count)], before, after
 
 
-def pooled(op, x, attributes):
-    """Y of MaxPool, AveragePool and LpPool."""
+def windows_along(sizes, attributes):
+    """Of each axis, for each window: the positions of its elements, and how many there are with padding."""
     kernel = attributes['kernel_shape']
     rank = len(kernel)
     strides, dilations = (attributes.get(name, [1] * rank) for name in ('strides', 'dilations'))
     pads = attributes.get('pads', [0] * 2 * rank)
-    axes = [places(x.shape[2 + at], kernel[at], strides[at], dilations[at], pads[at], pads[at + rank], attributes)
-            for at in range(rank)]
-    result = np.zeros(x.shape[:2] + tuple(len(starts) for starts, _, _ in axes), x.dtype if op == 'MaxPool' else np.float64)
-    for position in itertools.product(*(range(len(starts)) for starts, _, _ in axes)):
-        taps = [starts[at] + dilation * np.arange(side)
-                for (starts, _, _), at, side, dilation in zip(axes, position, kernel, dilations)]
-        inside = [each[(each >= 0) & (each < size)] for each, size in zip(taps, x.shape[2:])]
-        counted = [np.sum((each >= -before) & (each < size + after))
-                   for each, size, (_, before, after) in zip(taps, x.shape[2:], axes)]
+    axes = []
+    for at, size in enumerate(sizes):
+        starts, before, after = places(size, kernel[at], strides[at], dilations[at], pads[at], pads[at + rank], attributes)
+        taps = [start + dilations[at] * np.arange(kernel[at]) for start in starts]
+        axes.append([(each[(each >= 0) & (each < size)], np.sum((each >= -before) & (each < size + after))) for each in taps])
+    return axes
+
+
+def has_empty_window(sizes, attributes):
+    """Whether a window is of padding alone."""
+    return any(len(inside) == 0 for axis in windows_along(sizes, attributes) for inside, _ in axis)
+
+
+def pooled(op, x, attributes):
+    """Y of MaxPool, AveragePool and LpPool."""
+    axes = windows_along(x.shape[2:], attributes)
+    result = np.zeros(x.shape[:2] + tuple(len(axis) for axis in axes), x.dtype if op == 'MaxPool' else np.float64)
+    for position in itertools.product(*(range(len(axis)) for axis in axes)):
+        inside, counted = zip(*(axis[at] for axis, at in zip(axes, position)))
         window = x[(slice(None), slice(None)) + np.ix_(*inside)]
         window = window.reshape(x.shape[:2] + (int(np.prod(window.shape[2:])),))
         result[(slice(None), slice(None)) + position] = of_window(op, window, int(np.prod(counted)), attributes)

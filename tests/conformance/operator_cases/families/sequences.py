@@ -1,8 +1,11 @@
 """Recurrences, attention, and what goes with it."""
+import dataclasses
+
 import numpy as np
 
 from case import Input
 from draw import Undefined
+from expected import by_reference
 from families import steps as steps_of
 
 GATES = {'RNN': 1, 'GRU': 3, 'LSTM': 4}
@@ -134,7 +137,16 @@ def attention(d):
     mask = attention_mask(d, batch, heads, steps, past + keys) if d.chance(0.5) else None
     padded = d.version >= 24 and not past and d.chance(0.3)
     lengths = np.asarray(d.random.integers(1, keys + 1, batch)) if padded else None
-    return d.case(inputs + [mask] + caches + [lengths], attributes, outputs=types, scale=2)
+    case = d.case(inputs + [mask] + caches + [lengths], attributes, outputs=types, scale=2)
+    if mask is not None and mask.shape[-2] != steps:  # from which the reference has the number of queries
+        of_each = np.broadcast_to(mask, mask.shape[:-2] + (steps, mask.shape[-1]))
+        case.oracle = lambda run: by_reference(with_mask(case, of_each))
+    return case
+
+
+def with_mask(case, mask):
+    """The same attention, by the reference's own rules."""
+    return dataclasses.replace(case, inputs=case.inputs[:3] + [Input(mask)] + case.inputs[4:], oracle=None)
 
 
 def attention_choices(d):
