@@ -81,9 +81,9 @@ void DeviceLoops::emit(const ForNode& loop, const std::function<void()>& body) {
   llvm::PHINode* index = b_.CreatePHI(first->getType(), 2, var->name);
   index->addIncoming(first, before);
   if (narrow) {
-    narrow_.bind(loop.var, index, range);
+    narrow_.bind_i32(loop.var, index, range);
   } else {
-    narrow_.bind(loop, index, range);
+    narrow_.bind_loop(loop, index, range);
   }
   body();
   Value* next = b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), 1), "", range.low >= 0, true);

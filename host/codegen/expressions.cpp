@@ -116,7 +116,7 @@ Value* Expressions::binary(const BinaryNode& node, const Expr& self) {
 Value* Expressions::let(const LetNode& node) {
   const auto* var = node.var.as<VarNode>();
   scope_.vars[var] = emit(node.value);
-  if (kinds_.narrow != nullptr) kinds_.narrow->bind(var, node.value);
+  if (kinds_.narrow != nullptr) kinds_.narrow->bind_range(var, node.value);
   Value* body = emit(node.body);
   scope_.vars.erase(var);
   return body;

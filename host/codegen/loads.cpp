@@ -8,12 +8,6 @@ namespace gantry {
 
 using llvm::Value;
 
-Expr scalar_predicate(const Expr& predicate) {
-  if (predicate.type().lanes == 1) return predicate;
-  auto* broadcast = predicate.as<BroadcastNode>();
-  return broadcast && broadcast->value.type().lanes == 1 ? broadcast->value : Expr();
-}
-
 Loads::Loads(llvm::IRBuilder<>& builder, Expressions& expressions, VectorLanes& lanes,
              Conversions& conversions, const Buffers& buffers, BufferElements& elements,
              AccessReports& reports, bool gpu)

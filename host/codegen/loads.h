@@ -14,9 +14,6 @@
 
 namespace gantry {
 
-/// The one condition of all lanes; null if they may differ.
-Expr scalar_predicate(const Expr& predicate);
-
 class Loads {
  public:
   /// `gpu`: the code is a GPU's, where a load that may not run is a branch.

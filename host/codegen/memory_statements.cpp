@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "host/codegen/loads.h"
 #include "host/codegen/value_types.h"
 #include "host/support/error.h"
 

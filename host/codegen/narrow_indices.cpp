@@ -12,7 +12,7 @@ NarrowIndices::NarrowIndices(llvm::IRBuilder<>& builder, FunctionScope& scope, I
                              IndexSigns& signs, IntegerArithmetic& integers)
     : b_(builder), scope_(scope), ranges_(ranges), signs_(signs), integers_(integers) {}
 
-void NarrowIndices::bind(const Expr& var, Value* value, IndexRanges::Range range) {
+void NarrowIndices::bind_i32(const Expr& var, Value* value, IndexRanges::Range range) {
   const auto* node = var.as<VarNode>();
   ranges_.bind(node, range);
   if (range.low >= 0) signs_.set_non_negative(node);
@@ -24,7 +24,7 @@ IndexRanges::Range NarrowIndices::range(const ForNode& loop) {
   return {low.low, low.high + extent.high - 1};
 }
 
-void NarrowIndices::bind(const ForNode& loop, Value* value, IndexRanges::Range range) {
+void NarrowIndices::bind_loop(const ForNode& loop, Value* value, IndexRanges::Range range) {
   const auto* var = loop.var.as<VarNode>();
   signs_.set_at_least(var, loop.low);
   ranges_.bind(var, range);

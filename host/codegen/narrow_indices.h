@@ -25,13 +25,13 @@ class NarrowIndices {
   /// The low 32 bits of an i64.
   llvm::Value* narrow(llvm::Value* index);
   /// A variable that is an i32 within the range.
-  void bind(const Expr& var, llvm::Value* value, IndexRanges::Range range);
+  void bind_i32(const Expr& var, llvm::Value* value, IndexRanges::Range range);
   /// The values of a loop's variable.
   IndexRanges::Range range(const ForNode& loop);
   /// A loop's variable that is an i64, within the range.
-  void bind(const ForNode& loop, llvm::Value* value, IndexRanges::Range range);
+  void bind_loop(const ForNode& loop, llvm::Value* value, IndexRanges::Range range);
   /// A variable that is a value of loop IR, for as long as the scope has it.
-  void bind(const VarNode* var, const Expr& value) { ranges_.bind(var, ranges_.range(value)); }
+  void bind_range(const VarNode* var, const Expr& value) { ranges_.bind(var, ranges_.range(value)); }
 
  private:
   llvm::Value* widen(llvm::Value* value, IndexRanges::Range range);

@@ -9,6 +9,12 @@ namespace gantry {
 
 using llvm::Value;
 
+Expr scalar_predicate(const Expr& predicate) {
+  if (predicate.type().lanes == 1) return predicate;
+  auto* broadcast = predicate.as<BroadcastNode>();
+  return broadcast && broadcast->value.type().lanes == 1 ? broadcast->value : Expr();
+}
+
 VectorLanes::VectorLanes(llvm::IRBuilder<>& builder, Expressions& expressions, IntegerArithmetic& integers,
                          Conversions& conversions, BufferElements& elements)
     : b_(builder),

@@ -19,6 +19,9 @@ struct Affine {
   int64_t stride;
 };
 
+/// The one condition of all lanes; null if they may differ.
+Expr scalar_predicate(const Expr& predicate);
+
 class VectorLanes {
  public:
   VectorLanes(llvm::IRBuilder<>& builder, Expressions& expressions, IntegerArithmetic& integers,

@@ -7,8 +7,8 @@
 //   weight_block > 0, groups == 1        (ceil(O/nb), spatial…, I, nb)
 //   weight_block > 0, groups > 1         (groups, ceil((O/groups)/nb), spatial…, I/groups, nb)
 //   depthwise_packed                     (spatial…, C), groups == C_in == O
-//   algorithm == gemm                    (K, O), with groups (groups, K, O/groups); K = kernel spatial… ×
-//   I/groups,
+//   algorithm == gemm                    (K, O), with groups (groups, K, O/groups);
+//                                        K = kernel spatial… × I/groups,
 //                                        the input channel varying fastest
 //   algorithm == tiles                   as nn.tile_weight makes it (host/ops/tiles.h), bf16
 //   algorithm == winograd2, 4, 6         (t*t, I, O), t = 4, 6, 8, as nn.winograd_weight makes it; with

@@ -18,7 +18,7 @@ bool fits_tile_unit(const ConvAttrs& attrs, const TensorType& data, const Tensor
 /// Parts of the weights of data (…, K) times (K, units), or 0 where multiply-adds are estimated to be faster.
 int64_t dense_tile_parts(const TensorType& data, int64_t units, const Target& target);
 
-/// Cycles on one core of a convolution by attrs.algorithm == kTiles; none where extents are not known.
+/// Cycles on one core of a convolution by attrs.form.algorithm == kTiles; none where extents are not known.
 /// `data`, `result`: (N, C, spatial…).
 std::optional<double> predicted_tile_cycles(const ConvAttrs& attrs, const TensorType& data,
                                             const TensorType& result, const MachineModel& machine);

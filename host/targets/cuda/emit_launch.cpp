@@ -116,7 +116,7 @@ void Launches::bind_parameters(const Stmt& body, const ForNode* loop) {
   if (loop) {
     function->getArg(next)->setName("iteration");
     Value* iteration = b_.CreateNSWAdd(expressions_.emit(loop->low), function->getArg(next));
-    narrow_.bind(*loop, iteration, narrow_.range(*loop));
+    narrow_.bind_loop(*loop, iteration, narrow_.range(*loop));
   }
 }
 
@@ -161,7 +161,7 @@ void Launches::bind_index(const Expr& var, llvm::Intrinsic::ID special_register,
                      llvm::MDBuilder(b_.getContext())
                          .createRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(limit))));
   index->setName(var.as<VarNode>()->name);
-  narrow_.bind(var, index, {0, limit - 1});
+  narrow_.bind_i32(var, index, {0, limit - 1});
 }
 
 void Launches::open_shared(const AllocateNode& node) {
