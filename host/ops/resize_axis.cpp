@@ -85,10 +85,10 @@ Expr source_coordinate(const Axis& axis, const Expr& i) {
       return half_pixel;
     case ResizeCoordinates::kPytorchHalfPixel:
       return select(gt(out, imm(1)), half_pixel, imm(0));
-    case ResizeCoordinates::kHalfPixelSymmetric: {
-      Expr adjustment = out / (axis.scale() * in);
-      return in * imm(0.5) * (imm(1) - adjustment) + half_pixel;
-    }
+    case ResizeCoordinates::kHalfPixelSymmetric:
+      // Counted from both centres, a position that is an integer or a half is exact: nearest neighbours hang
+      // on it.
+      return (x + imm(0.5) - out * imm(0.5)) / axis.scale() + (in * imm(0.5) - imm(0.5));
     case ResizeCoordinates::kAlignCorners:
       return single ? imm(0) : x * (in - imm(1)) / steps;
     case ResizeCoordinates::kAsymmetric:

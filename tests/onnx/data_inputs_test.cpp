@@ -109,6 +109,22 @@ TEST(ResizeByData, ReadsTheMiddleOfAnElementForNearestNeighbours) {
               inputs)[0];
   expect_near(y, {1, 3, 5}, 0);
 }
+TEST(ResizeByData, OfSymmetricHalfPixelsKeepsPositionsThatAreIntegers) {
+  // 5 elements by 0.5 are 2, at 1 and 3; 3 by 1.5 are 4, at 0, 2/3, 4/3 and 2.
+  const std::pair<const char*, Values> of_three[] = {{"floor", {0, 0, 1, 2}}, {"ceil", {0, 1, 2, 2}}};
+  for (const auto& [rounding, expected] : of_three) {
+    const std::string attributes = text_attribute("coordinate_transformation_mode", "half_pixel_symmetric") +
+                                   text_attribute("nearest_mode", rounding);
+    const auto resized = [&](const Given& x, double scale) {
+      const Inputs inputs{{"x", x}, {"s", {{4}, {1, 1, 1, scale}}}};
+      return results(
+          parse(node("Resize", "x - s", "y", attributes), inputs, "y", "opset_import { version: 19 } "),
+          inputs)[0];
+    };
+    expect_near(resized({{1, 1, 1, 5}, {0, 1, 2, 3, 4}}, 0.5), {1, 3}, 0);
+    expect_near(resized({{1, 1, 1, 3}, {0, 1, 2}}, 1.5), expected, 0);
+  }
+}
 TEST(UpsampleByData, RepeatsElements) {
   const Inputs inputs{{"x", {{1, 1, 2, 2}, {1, 2, 3, 4}}}, {"s", {{4}, {1, 1, 2, 3}}}};
   const auto y =
