@@ -52,7 +52,10 @@ def late_resize(d, mode):
     factors = [1.0 if keeps(axis) else d.choice([0.5, 1.0, 1.5, 2.0, 3.0]) for axis in moved]
     if any(int(shape[axis] * factor) == 0 for axis, factor in zip(moved, factors)):
         raise Undefined('nothing is left')
-    without_half_pixel_of_one(attributes, [int(shape[axis] * factor) for axis, factor in zip(moved, factors)])
+    lengths = [shape[axis] * factor for axis, factor in zip(moved, factors)]
+    without_half_pixel_of_one(attributes, [int(length) for length in lengths])
+    if attributes['coordinate_transformation_mode'] == 'tf_crop_and_resize' and any(1 < length < 2 for length in lengths):
+        raise Undefined('a lone element, which the reference has at the start, as if it were one of several')
     scales = np.array(factors, np.float32)
     oracle = rounded(d, x.array, [roi, scales], attributes) if rounds else None
     return d.case([x, roi, Input(scales, constant=True, steers=True)], attributes, scale=4, judges=judges, oracle=oracle)

@@ -30,7 +30,8 @@ def window(d, rank, kernel, with_dilations=True):
 
 
 def images(d, rank, kernel, attributes, least=1):
-    """Sizes of the spatial axes that a window fits into at least once."""
+    """Sizes of the spatial axes that a window fits into at least once. What SAME pads is no less than -1, which all take
+    for nothing: of less, some cut the half off at the beginning, others nothing, and ONNX Runtime refuses some."""
     dilations = attributes.get('dilations', [1] * rank)
     pads = attributes.get('pads', [0] * 2 * rank)
     sizes = []
@@ -38,6 +39,9 @@ def images(d, rank, kernel, attributes, least=1):
         reach = (kernel[axis] - 1) * dilations[axis] + 1
         low = max(reach - pads[axis] - pads[axis + rank], least)
         sizes.append(low + d.choice([0, 0, 1, 2, 3, 5, 8] if rank < 3 else [0, 1, 2]))
+        stride = attributes.get('strides', [1] * rank)[axis]
+        if 'SAME' in attributes.get('auto_pad', '') and (sizes[-1] - 1) // stride * stride + reach - sizes[-1] < -1:
+            raise Undefined('padding of less than nothing')
     return tuple(sizes)
 
 
@@ -60,8 +64,9 @@ def convolution_shapes(d):
 def conv(d):
     rank, kernel, attributes, group, channels, filters, batch = convolution_shapes(d)
     sizes = images(d, rank, kernel, attributes)
-    # Infinities of one group reach others where groups are merged (docs/math-functions.md).
-    kind = d.choice(['whole', 'whole', 'whole', 'special']) if group == 1 else 'whole'
+    # Infinities of one group reach others where groups are merged (docs/math-functions.md); what of numbers near the
+    # largest overflows in between depends on their order.
+    kind = d.choice(['whole', 'whole', 'whole', 'infinite']) if group == 1 else 'whole'
     x = d.input('T', (batch, channels) + sizes, kind)
     w = Input(d.values(d.type('T'), (filters, channels // group) + tuple(kernel), 'whole'), constant=d.chance(0.6))
     b = d.input('T', (filters,), 'whole') if d.chance(0.5) else None
