@@ -30,6 +30,12 @@ Value* scaled_product(NodeImport& n, const Quantized& a, const Quantized& b) {
   return n.add(op::multiply, {n.cast(sums, DType::kF32), scales});
 }
 
+Quantized dynamically_quantized(NodeImport& n, Value* x) {
+  Value* scale = nullptr;
+  Value* zero_point = dynamic_zero_point(n, x, scale);
+  return {requantize(n, x, scale, zero_point, DType::kU8), scale, zero_point};
+}
+
 namespace {
 
 Value* with_bias(NodeImport& n, Value* y, size_t i) {
@@ -42,9 +48,7 @@ void convert_matmul_integer_to_float(NodeImport& n) {
 }
 
 void convert_dynamic_quantize_matmul(NodeImport& n) {
-  Value *x = n.input(0), *scale = nullptr;
-  Value* zero_point = dynamic_zero_point(n, x, scale);
-  const Quantized a{requantize(n, x, scale, zero_point, DType::kU8), scale, zero_point};
+  const Quantized a = dynamically_quantized(n, n.input(0));
   const Quantized b{n.input(1), n.input(2), n.optional_input(3)};
   n.set(0, with_bias(n, scaled_product(n, a, b), 4));
 }

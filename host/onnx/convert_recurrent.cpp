@@ -1,10 +1,8 @@
-// LSTM, GRU and RNN, and com.microsoft's DynamicQuantizeLSTM: the input projections of all steps become one
-// matrix product, the steps a recurrence op.
+// LSTM, GRU and RNN: the input projections of all steps become one matrix product, the steps a recurrence op.
 #include <algorithm>
 #include <cctype>
 
 #include "host/onnx/converters.h"
-#include "host/onnx/quantize.h"
 #include "host/onnx/recurrent_steps.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
@@ -31,7 +29,7 @@ struct Layer {
   Dim batch;
   bool linear_before_reset = false;
 
-  Layer(NodeImport& node, int64_t gate_count, const Weights& given);
+  Layer(NodeImport& node, int64_t gate_count);
 
   bool reversed() const { return n.text("direction", "forward") == "reverse"; }
   /// Input i in f32, which begins with an axis of directions.
@@ -51,12 +49,8 @@ Value* wide_input(NodeImport& n, size_t i) {
   return narrow ? n.cast(v, DType::kF32) : v;
 }
 
-Weights weights_of(NodeImport& n) {
-  return {wide_input(n, 1), wide_input(n, 2)};
-}
-
-Layer::Layer(NodeImport& node, int64_t gate_count, const Weights& given)
-    : n(node), gates(gate_count), weights(given) {
+Layer::Layer(NodeImport& node, int64_t gate_count)
+    : n(node), gates(gate_count), weights{wide_input(node, 1), wide_input(node, 2)} {
   const TensorType r = weights.recurrent->type, w = weights.input->type;
   if (r.rank() != 3 || w.rank() != 3)
     n.fail("its weights {} and {} should have 3 dimensions", w.str(), r.str());
@@ -139,8 +133,9 @@ void Layer::finish(const std::vector<Value*>& results) {
   }
 }
 
-void convert_lstm_of(NodeImport& n, const Weights& weights) {
-  Layer layer(n, 4, weights);
+void convert_lstm(NodeImport& n) {
+  if (is_unusual_cell(n, {"sigmoid", "tanh", "tanh"})) return convert_recurrent_steps(n);
+  Layer layer(n, 4);
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
   attrs->couple_gates = n.integer("input_forget", 0) != 0;
@@ -150,36 +145,9 @@ void convert_lstm_of(NodeImport& n, const Weights& weights) {
   layer.finish(n.add_many(nn::lstm_recurrence, inputs, attrs));
 }
 
-void convert_lstm(NodeImport& n) {
-  if (is_unusual_cell(n, {"sigmoid", "tanh", "tanh"})) return convert_recurrent_steps(n);
-  convert_lstm_of(n, weights_of(n));
-}
-
-/// Input i, (directions, rows, columns) of 8 bits, in f32 and turned. Scale and zero point are inputs `scale`
-/// and the one behind: one a direction, or one for each of its columns.
-Value* dequantized_weight(NodeImport& n, size_t i, size_t scale) {
-  const auto spread = [&](Value* v) {
-    Shape shape = v->type.shape;
-    if (shape.size() == 1) shape.emplace_back(1);
-    if (shape.size() != 2) n.fail("its scale or zero point {} should have 1 or 2 dimensions", v->type.str());
-    shape.insert(shape.begin() + 1, Dim(1));
-    return n.reshape(v, shape);
-  };
-  if (n.rank(i) != 3) n.fail("its weight {} should have 3 dimensions", n.type(i).str());
-  Value* zero_point = n.has(scale + 1) ? spread(n.input(scale + 1)) : nullptr;
-  return n.transpose(dequantize(n, n.input(i), spread(n.input(scale)), zero_point), {0, 2, 1});
-}
-
-/// Weights of 8 bits; data stay floats here, where ONNX Runtime makes 8 bits of them too, step by step.
-void convert_dynamic_quantize_lstm(NodeImport& n) {
-  if (is_unusual_cell(n, {"sigmoid", "tanh", "tanh"}))
-    n.unsupported(UnsupportedKind::kAttribute, "activations other than Sigmoid, Tanh, Tanh, or a clip");
-  convert_lstm_of(n, {dequantized_weight(n, 1, 8), dequantized_weight(n, 2, 10)});
-}
-
 void convert_gru(NodeImport& n) {
   if (is_unusual_cell(n, {"sigmoid", "tanh"})) return convert_recurrent_steps(n);
-  Layer layer(n, 3, weights_of(n));
+  Layer layer(n, 3);
   layer.linear_before_reset = n.integer("linear_before_reset", 0) != 0;
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
@@ -195,7 +163,7 @@ void convert_rnn(NodeImport& n) {
   const std::vector<std::string> given = activation_names(n);
   const bool relu = !given.empty() && given[0] == "relu";
   if (is_unusual_cell(n, {relu ? "relu" : "tanh"})) return convert_recurrent_steps(n);
-  Layer layer(n, 1, weights_of(n));
+  Layer layer(n, 1);
   auto attrs = std::make_shared<RecurrenceAttrs>();
   attrs->reverse = layer.reversed();
   attrs->relu = relu;
@@ -209,7 +177,6 @@ void add_recurrent_converters(ConverterTable& table) {
   table.push_back({"LSTM", 1, convert_lstm});
   table.push_back({"GRU", 1, convert_gru});
   table.push_back({"RNN", 1, convert_rnn});
-  table.push_back({"DynamicQuantizeLSTM", 1, convert_dynamic_quantize_lstm, kMicrosoft});
 }
 
 }  // namespace gantry

@@ -34,6 +34,7 @@ ConverterTable make_table() {
   add_einsum_converters(table);
   add_resize_converters(table);
   add_recurrent_converters(table);
+  add_quantized_lstm_converters(table);
   add_control_converters(table);
   add_attention_converters(table);
   add_loss_converters(table);

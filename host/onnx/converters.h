@@ -45,6 +45,7 @@ void add_selection_converters(ConverterTable& table);
 void add_einsum_converters(ConverterTable& table);
 void add_resize_converters(ConverterTable& table);
 void add_recurrent_converters(ConverterTable& table);
+void add_quantized_lstm_converters(ConverterTable& table);
 void add_control_converters(ConverterTable& table);
 void add_attention_converters(ConverterTable& table);
 void add_loss_converters(ConverterTable& table);

@@ -21,4 +21,7 @@ Value* integer_product(NodeImport& n, const Quantized& a, const Quantized& b);
 /// The matrix product in f32, of sums that are exact in i32.
 Value* scaled_product(NodeImport& n, const Quantized& a, const Quantized& b);
 
+/// x of f32 as DynamicQuantizeLinear makes u8 of it.
+Quantized dynamically_quantized(NodeImport& n, Value* x);
+
 }  // namespace gantry

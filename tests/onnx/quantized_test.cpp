@@ -121,43 +121,6 @@ TEST(Cast, RoundsToPowersOfTwoByItsMode) {
   }
 }
 
-/// (rows, columns) of 8 bits as floats, turned: column by column.
-Floats dequantized_columns(const Bytes& w, int64_t columns, const Floats& scales, int zero_point) {
-  Floats turned;
-  for (int64_t c = 0; c < columns; ++c) {
-    const float scale = scales[scales.size() == 1 ? 0 : static_cast<size_t>(c)];
-    for (size_t at = static_cast<size_t>(c); at < w.size(); at += static_cast<size_t>(columns))
-      turned.push_back(static_cast<float>(w[at] - zero_point) * scale);
-  }
-  return turned;
-}
-
-TEST(DynamicQuantizeLstm, IsTheLstmOfItsDequantizedWeights) {
-  constexpr int64_t kFeatures = 3, kHidden = 2, kColumns = 4 * kHidden;
-  const Bytes w = random_bytes<uint8_t>(kFeatures * kColumns, 1),
-              r = random_bytes<uint8_t>(kHidden * kColumns, 2);
-  const Floats x{0.5F, -1, 2, 0.25F, 1, -0.5F, 3, 0, -2, 1, 1, 1}, w_scale{0.01F},
-      r_scales{.01F, .02F, .005F, .01F, .03F, .01F, .02F, .004F};
-  OneNode quantized(kMicrosoft, "DynamicQuantizeLSTM", 17), plain("", "LSTM", 14);
-  quantized.input<float>(DType::kF32, {2, 2, kFeatures}, x)
-      .input<uint8_t>(DType::kU8, {1, kFeatures, kColumns}, w);
-  quantized.input<uint8_t>(DType::kU8, {1, kHidden, kColumns}, r)
-      .absent()
-      .absent()
-      .absent()
-      .absent()
-      .absent();
-  quantized.input<float>(DType::kF32, {1}, w_scale).input<uint8_t>(DType::kU8, {1}, {120});
-  quantized.input<float>(DType::kF32, {1, kColumns}, r_scales)
-      .input<uint8_t>(DType::kU8, {1, kColumns}, Bytes(kColumns, 130));
-  plain.input<float>(DType::kF32, {2, 2, kFeatures}, x);
-  plain.input<float>(DType::kF32, {1, kColumns, kFeatures}, dequantized_columns(w, kColumns, w_scale, 120));
-  plain.input<float>(DType::kF32, {1, kColumns, kHidden}, dequantized_columns(r, kColumns, r_scales, 130));
-  const Floats expected = plain.with("hidden_size", kHidden).run<float>(DType::kF32);
-  const Floats actual = quantized.with("hidden_size", kHidden).run<float>(DType::kF32);
-  expect_near(actual, {expected.begin(), expected.end()});
-}
-
 TEST(QLinear, AddAndMulBroadcastWhatTheyReadAsFloats) {
   const Bytes a = random_bytes<uint8_t>(12, 1), b = random_bytes<uint8_t>(4, 2);
   for (const bool adds : {true, false}) {
