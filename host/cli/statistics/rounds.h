@@ -4,7 +4,7 @@
 // pairs do: five pairs a round, after a short warm-up, give one and a half times the rounds of eight in 30 s.
 // Simulated where processes differ by 1.5 %, segments by 1 %, and the machine is disturbed for half of the
 // time in stretches of 0.3 or 3 s, a difference of 3.3 % is found in 97 and 95 of 100 comparisons; with eight
-// pairs after 0.5 s in 90 and 88; programs alike are told apart in 4 % at most either way.
+// pairs after 0.5 s in 90 and 88; programs alike are told apart in less than 5 % either way.
 #pragma once
 
 #include <cstddef>
