@@ -29,7 +29,8 @@ and of the same command with newer releases' test data behind Debian's: where se
 name, the last counts. Every test is run as it stands, in a process of its own: the model is imported without being told
 shapes or values, compiled, run on the test's inputs, and compared with its outputs (a relative tolerance of 1e-3 and an
 absolute one of 1e-7 unless the test has its own; integers, bools and strings exactly; shapes and element types too). A
-model that is the body of an operator's function (`test_X_expanded`) counts in a row of its own.
+model that is the body of an operator's function (`test_X_expanded`) counts in a row of its own. Code for AArch64 runs under
+qemu-user (`--target cortex-a76`); cuda-emulated is a GPU's kernels on the CPU (`--device cuda-emulated`).
 """
 
 
@@ -98,15 +99,25 @@ def summary(documents, labels):
     return text
 
 
+def failures(documents):
+    """Tests of the first result that fail, then those that fail for another target alone."""
+    text, told = '', set()
+    for document in documents:
+        for test in document['tests']:
+            if test['status'] in ('pass', 'unsupported') or test['name'] in told:
+                continue
+            told.add(test['name'])
+            only = '' if document is documents[0] else f' ({target_of(document)} alone)'
+            reason = test['reason'].split('\n')[0].replace('|', '\\|')
+            text += row([f"`{test['name']}`{only}", test['status'], reason, note_on(test['name'])])
+    head = '\n## Wrong, crashed, too slow\n\n| test | status | what | why |\n| --- | --- | --- | --- |\n'
+    return head + text if text else ''
+
+
 def page(documents, labels):
     text = HEAD + '\n' + summary(documents, labels)
     text += '\n## By operator\n\n' + table('operator', by_operator(documents[0]))
-    left = [test for test in documents[0]['tests'] if test['status'] not in ('pass', 'unsupported')]
-    if left:
-        text += '\n## Wrong, crashed, too slow\n\n| test | status | what | why |\n| --- | --- | --- | --- |\n'
-        for test in left:
-            reason = test['reason'].split('\n')[0].replace('|', '\\|')
-            text += row([f"`{test['name']}`", test['status'], reason, note_on(test['name'])])
+    text += failures(documents)
     reasons = collections.Counter(feature for test in documents[0]['tests'] for feature in test.get('features', []))
     if reasons:
         text += '\n## Not supported\n\n| tests | what |\n| ---: | --- |\n'
