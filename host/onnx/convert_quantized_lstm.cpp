@@ -3,10 +3,9 @@
 // products are of floats, would drift from that by a hundredth in a few steps.
 #include <onnx/onnx_pb.h>
 
-#include <optional>
-
 #include "host/onnx/converters.h"
 #include "host/onnx/loop_body.h"
+#include "host/onnx/lstm_cell.h"
 #include "host/onnx/matrix_product.h"
 #include "host/onnx/quantize.h"
 #include "host/onnx/quantized_product.h"
@@ -36,10 +35,6 @@ Term product_in_floats(NodeImport& n, const Quantized& a, const Quantized& b) {
   return sums * (Term(n, a.scale) * Term(n, of_columns(n, b.scale, shape)));
 }
 
-struct State {
-  Term h, c;  ///< (batch, hidden)
-};
-
 /// One direction of the layer. Inputs are read where they are used: what is constant stays so in the body of
 /// a loop.
 struct Direction {
@@ -63,13 +58,10 @@ struct Direction {
   Term initial(size_t input) const {
     return n.has(input) ? of_direction(n, input, index) : Term::filled(n, DType::kF32, 0, {batch, hidden});
   }
-  Term gate(const Term& all, int64_t position) const {
-    return all.sliced(-1, position * hidden, (position + 1) * hidden);
-  }
 };
 
-/// Hochreiter and Schmidhuber's cell with peepholes; gates i o f c.
-State step(const Direction& d, const Term& projected, const State& before) {
+/// Gates i o f c.
+LstmState step(const Direction& d, const Term& projected, const LstmState& before) {
   NodeImport& n = d.n;
   const Quantized recurrent = d.weight(kRecurrent, kRecurrentScale);
   Term all = projected + product_in_floats(n, dynamically_quantized(n, before.h), recurrent);
@@ -77,27 +69,20 @@ State step(const Direction& d, const Term& projected, const State& before) {
     const Term bias = of_direction(n, kBias, d.index);
     all = all + (bias.sliced(0, 0, 4 * d.hidden) + bias.sliced(0, 4 * d.hidden, 8 * d.hidden));
   }
-  std::optional<Term> peepholes;  // i o f
-  if (n.has(kPeepholes)) peepholes = of_direction(n, kPeepholes, d.index);
-  const auto opening = [&](int64_t position, const Term& cell) {
-    const Term x = d.gate(all, position);
-    return sigmoid(peepholes ? x + d.gate(*peepholes, position) * cell : x);
-  };
-  const Term i = opening(0, before.c);
-  const Term f = n.integer("input_forget", 0) != 0 ? 1.0 - i : opening(2, before.c);
-  const Term c = f * before.c + i * tanh(d.gate(all, 3));
-  return {opening(1, c) * tanh(c), c};
+  LstmCell cell{d.hidden, n.integer("input_forget", 0) != 0, {}, sigmoid, tanh, tanh};
+  if (n.has(kPeepholes)) cell.peepholes = of_direction(n, kPeepholes, d.index);
+  return lstm_cell(cell, all, before.c);
 }
 
 struct Turn {
-  State after;
+  LstmState after;
   Term shown;  ///< of the results, (batch, hidden)
 };
 
 /// The step that is taken as the `number`-th, an i64 of any shape with one element. Steps beyond a sequence
 /// leave its state alone and show 0.
-Turn take_turn(const Direction& d, const Term& number, const Term& projected, const State& before) {
-  State after = step(d, projected, before);
+Turn take_turn(const Direction& d, const Term& number, const Term& projected, const LstmState& before) {
+  LstmState after = step(d, projected, before);
   if (!d.n.has(kLengths)) return {after, after.h};
   const Term lengths = Term::input(d.n, kLengths).cast(DType::kI64).reshaped({d.batch, 1});
   const Term time = d.backward ? Term::dimensions(d.n, {d.steps}) - 1.0 - number : number;
@@ -114,12 +99,12 @@ Binding bound_to(Value* value) {
 
 struct DirectionResult {
   Term shown;  ///< (steps, batch, hidden), by time
-  State last;
+  LstmState last;
 };
 
 DirectionResult run_direction(const Direction& d) {
   NodeImport& n = d.n;
-  const State first{d.initial(kState), d.initial(kCell)};
+  const LstmState first{d.initial(kState), d.initial(kCell)};
   const Term projected = d.projection();
   if (d.steps == Dim(1)) {
     const Turn only = take_turn(d, Term::number(n, DType::kI64, 0), projected.squeezed(0), first);
@@ -134,7 +119,7 @@ DirectionResult run_direction(const Direction& d) {
   parts.arguments = [](const TurnValues&) { return std::vector<Binding>(); };
   parts.results = [&](const TurnValues& turn, const std::vector<Binding>&) {
     const Term number(n, turn.number);
-    const State before{{n, n.data_of(turn.states[0])}, {n, n.data_of(turn.states[1])}};
+    const LstmState before{{n, n.data_of(turn.states[0])}, {n, n.data_of(turn.states[1])}};
     const Turn taken = take_turn(d, number, gather(Term(n, turn.others[0]), number, 0), before);
     return std::vector<Binding>{bound_to(taken.after.h), bound_to(taken.after.c), bound_to(taken.shown)};
   };

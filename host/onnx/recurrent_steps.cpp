@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "host/onnx/lstm_cell.h"
 #include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 
@@ -98,19 +99,17 @@ struct State {
   std::optional<Term> c;
 };
 
-/// Hochreiter and Schmidhuber's cell with peepholes; gates i o f c.
+/// Gates i o f c.
 State lstm_step(const Direction& d, const Term& projected, const State& before) {
   Term all = projected + matmul(before.h, d.recurrent);
   if (d.own_bias) all = all + *d.own_bias;
-  const auto peep = [&](const Term& x, int64_t index, const Term& cell) {
-    return d.peepholes ? x + d.gate(*d.peepholes, index) * cell : x;
+  const auto clipped = [&](size_t function) {
+    return [&d, function](const Term& x) { return d.functions[function](d.bounded(x)); };
   };
-  const Term i = d.functions[0](d.bounded(peep(d.gate(all, 0), 0, *before.c)));
-  const bool coupled = d.n.integer("input_forget", 0) != 0;
-  const Term f = coupled ? 1.0 - i : d.functions[0](d.bounded(peep(d.gate(all, 2), 2, *before.c)));
-  const Term c = f * *before.c + i * d.functions[1](d.bounded(d.gate(all, 3)));
-  const Term o = d.functions[0](d.bounded(peep(d.gate(all, 1), 1, c)));
-  return {o * d.functions[2](c), c};
+  const LstmCell cell{d.hidden,      d.n.integer("input_forget", 0) != 0, d.peepholes, clipped(0), clipped(1),
+                      d.functions[2]};
+  const LstmState after = lstm_cell(cell, all, *before.c);
+  return {after.h, after.c};
 }
 
 /// Cho's cell; gates z r h.
