@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/cli/statistics/weighted_mean.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
@@ -34,6 +35,20 @@ double checked_log_ratio(const SegmentPair& pair) {
       pair.base_ms > 0 && pair.other_ms > 0 && std::isfinite(pair.base_ms) && std::isfinite(pair.other_ms);
   if (!times) user_error("a segment's median is not a positive time: take more runs a segment");
   return std::log(pair.other_ms / pair.base_ms);
+}
+
+/// Of the median of normally distributed values, over that of their mean, for standard errors.
+constexpr double kMedianError = 1.2533;
+
+/// Of a round's log ratio, from how far its pairs agree.
+double variance_within(std::span<const double> pairs) {
+  const double error = kMedianError * robust_deviation(pairs);
+  return error * error / static_cast<double>(pairs.size());
+}
+
+/// Few rounds do not say whom to trust: they count alike.
+Estimate mean_of_rounds(std::span<const double> log_ratios, std::span<const double> variances) {
+  return log_ratios.size() < kFewestTrimmed ? robust_mean(log_ratios) : weighted_mean(log_ratios, variances);
 }
 
 /// One side of a comparison of processes.
@@ -112,7 +127,7 @@ Comparison compare_rounds(std::span<const Round> rounds, const CompareOptions& o
   }
   Comparison result;
   result.base_processes = result.other_processes = rounds.size();
-  std::vector<double> log_ratios, base, other;
+  std::vector<double> log_ratios, variances, base, other;
   for (const Round& round : rounds) {
     if (round.pairs.empty()) user_error("a round of the comparison has no segments: give it more time");
     std::vector<double> pairs, base_ms, other_ms;
@@ -122,13 +137,14 @@ Comparison compare_rounds(std::span<const Round> rounds, const CompareOptions& o
       other_ms.push_back(pair.other_ms);
     }
     log_ratios.push_back(median_of(pairs));
+    variances.push_back(variance_within(pairs));
     base.push_back(median_of(base_ms));
     other.push_back(median_of(other_ms));
   }
   result.base_median_ms = median_of(base);
   result.other_median_ms = median_of(other);
   const double least = kLeastSpread * kLeastSpread / static_cast<double>(rounds.size());
-  conclude(result, with_known_variance(robust_mean(log_ratios), least), options);
+  conclude(result, with_known_variance(mean_of_rounds(log_ratios, variances), least), options);
   return result;
 }
 

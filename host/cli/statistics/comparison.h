@@ -9,8 +9,9 @@
 // without (strategy 1 of Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8;
 // drawing both with replacement counts the scatter within twice) has for a mean of rounds a variance in
 // closed form: that of the rounds over their number, times (n - 1) / n. That is computed, without the factor,
-// which makes intervals of few rounds too narrow; nothing is drawn, so the same measurements give the same
-// result. Student's t serves few rounds: from 3 on the interval is honest, if wide.
+// which makes intervals of few rounds too narrow, and of robust means what corresponds to it; nothing is
+// drawn, so the same measurements give the same result. Student's t serves few rounds: from 3 on the interval
+// is honest, if wide.
 //
 // Claims. Faster or slower is claimed where the interval excludes 1 and the ratio differs from 1 by at least
 // the smallest effect; the same where the whole interval lies within it. In simulations of identical programs
@@ -80,10 +81,11 @@ struct Comparison {
 inline constexpr size_t kFewestRounds = 3;
 
 /// A live comparison. A round's ratio is the median over its pairs (of median, interquartile mean and mean it
-/// scatters least where another program slows single segments by 30 to 100 %); their logarithms are averaged
-/// by robust_mean, so that one round of twelve that was spoiled as a whole does not decide. The ratio is that
-/// of neighbours in time, and need not be exactly that of the two medians. User error for fewer than
-/// kFewestRounds, a round without pairs, or a median that is not a positive time.
+/// scatters least where another program slows single segments by 30 to 100 %); their logarithms are averaged,
+/// from kFewestTrimmed rounds on by weighted_mean: a round whose pairs disagree counts less, and one of
+/// twelve that was spoiled as a whole does not decide. The ratio is that of neighbours in time, and need not
+/// be exactly that of the two medians. User error for fewer than kFewestRounds, a round without pairs, or a
+/// median that is not a positive time.
 Comparison compare_rounds(std::span<const Round> rounds, const CompareOptions& options = {});
 
 /// By how much (standard deviation, relative) processes of one program are assumed to differ where a side has
