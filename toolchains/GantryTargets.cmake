@@ -12,17 +12,15 @@ endif()
 add_library(gantry_options INTERFACE)
 target_include_directories(gantry_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(gantry_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+# It takes operator+ of strings to write beyond them (GCC bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(gantry_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict> $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>)
+endif()
 if(GANTRY_SANITIZE)
   target_compile_options(gantry_options INTERFACE -fsanitize=${GANTRY_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(gantry_options INTERFACE -fsanitize=${GANTRY_SANITIZE})
 endif()
-
-# gantry_layer(NAME SOURCES a.cpp … LINKS layer …): a static library of one layer, linking only downwards.
-function(gantry_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
-  target_link_libraries(${name} PUBLIC gantry_options ${ARG_LINKS})
-endfunction()
 
 # Files of a target whose headers are precompiled come from ccache, too.
 function(gantry_cache_precompiled name)
@@ -31,12 +29,26 @@ function(gantry_cache_precompiled name)
   endif()
 endfunction()
 
-# The headers that tests share, compiled once; their folder's options are those of all tests.
-function(gantry_test_headers)
-  add_executable(gantry_test_headers EXCLUDE_FROM_ALL common_headers.cpp)
-  target_link_libraries(gantry_test_headers PRIVATE gantry_options GTest::gmock GTest::gtest_main)
-  target_precompile_headers(gantry_test_headers PRIVATE common_headers.h)
-  gantry_cache_precompiled(gantry_test_headers)
+# Compiles a folder's common_headers.h, once for all that share it: those that are compiled as `name` is, a library or
+# a program with the same options.
+function(gantry_common_headers name)
+  target_link_libraries(${name} PRIVATE gantry_options ${ARGN})
+  target_precompile_headers(${name} PRIVATE common_headers.h)
+  gantry_cache_precompiled(${name})
+endfunction()
+
+# gantry_layer(NAME SOURCES a.cpp … LINKS layer …): a static library of one layer, linking only downwards.
+# Those in host/ share host/common_headers.h.
+function(gantry_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC gantry_options ${ARG_LINKS})
+  set(host ${CMAKE_SOURCE_DIR}/host)
+  cmake_path(IS_PREFIX host ${CMAKE_CURRENT_SOURCE_DIR} in_host)
+  if(in_host)
+    target_precompile_headers(${name} REUSE_FROM gantry_host_headers)
+    gantry_cache_precompiled(${name})
+  endif()
 endfunction()
 
 # gantry_test(NAME SOURCES a.cpp … LINKS layer … [LABELS fast]): a GoogleTest program, its cases known to CTest.

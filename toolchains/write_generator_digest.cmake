@@ -1,6 +1,7 @@
 # cmake -DSOURCE_DIR=… -DHEADER=… -P write_generator_digest.cmake: writes a digest of the sources that decide how nodes
 # are computed into the header, which stays as it is, time included, where it says so already. gantry's records of tuning
 # are of one such digest.
+cmake_minimum_required(VERSION 3.25)
 set(folders graph tensor ops loops passes codegen targets forms driver)
 set(sources)
 foreach(folder ${folders})

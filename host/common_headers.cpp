@@ -1,0 +1,1 @@
+// The common headers are compiled with it.
