@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/loops/tile_plan.h"
+#include "host/support/divide.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
@@ -143,6 +144,7 @@ TilePlan NestBuilder::plan_tiles(const StageState& state, int first_reduce) cons
   };
   plan.row_tiles = extent_of(plan.first_tile);
   plan.column_tiles = extent_of(plan.first_tile + 1);
+  plan.height = plan.row_tiles;
   plan.rows = extent_of(count - 3);
   const TileGeometry& tile = plan.tile;
   internal_check(plan.rows > 0 && plan.rows <= tile.rows && (tile.fewer_rows || plan.rows == tile.rows) &&
@@ -197,14 +199,14 @@ void NestBuilder::plan_dots(const StageState& state, TilePlan& plan) {
     const LoadNode* a = load_of(swapped ? right : left, plan.tile.row_element);
     const LoadNode* b = load_of(swapped ? left : right, plan.tile.element);
     std::vector<int> rows, columns;
-    for (int64_t i = 0; i < plan.row_tiles; ++i)
+    for (int64_t i = 0; i < plan.height; ++i)
       rows.push_back(add_source(rows_source(plan.tile, *a, m, k, plan.rows,
                                             {*a, at_tile(state, plan.first_tile, i, 0), simplifier_})));
     for (int64_t j = 0; j < plan.column_tiles; ++j)
       columns.push_back(add_source(
           columns_source(plan.tile, *b, n, k, {*b, at_tile(state, plan.first_tile, 0, j), simplifier_})));
     // To and fro: each instruction shares an operand with the last.
-    for (int64_t i = 0; i < plan.row_tiles; ++i) {
+    for (int64_t i = 0; i < plan.height; ++i) {
       for (int64_t jj = 0; jj < plan.column_tiles; ++jj) {
         const int64_t j = i % 2 ? plan.column_tiles - 1 - jj : jj;
         plan.dots.push_back(
@@ -241,12 +243,12 @@ static Stmt tile_step(const TilePlan& plan, const std::vector<Stmt>& ahead) {
   return block(std::move(code));
 }
 
-Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
-  TilePlan plan = plan_tiles(state, first_reduce);
+/// The block of accumulators, as high as the plan says: sums begin, take all steps and are stored.
+Stmt NestBuilder::build_accumulators(StageState& state, TilePlan plan) {
   plan_dots(state, plan);
   std::vector<Stmt> zero, resume, store;
   const Expr result = store_index(state);
-  for (int64_t i = 0; i < plan.row_tiles; ++i) {
+  for (int64_t i = 0; i < plan.height; ++i) {
     for (int64_t j = 0; j < plan.column_tiles; ++j) {
       auto at = at_tile(state, plan.first_tile, i, j);
       const Expr first = simplifier_.simplify(substitute(result, at));
@@ -265,6 +267,34 @@ Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
   const Stmt steps = build_loops(state, plan.steps, 0, Purpose::kCompute, true, tile_step(plan, ahead));
   return build_loops(state, plan.outer, 0, Purpose::kCompute, true,
                      block({start, steps, block(std::move(store))}));
+}
+
+/// Heights of a block, of which one is computed, the lowest last: of each less than a third is in vain.
+static std::vector<int64_t> heights_of(int64_t row_tiles) {
+  std::vector<int64_t> heights{row_tiles};
+  while (heights.back() > 1) {
+    const int64_t last = heights.back();
+    heights.push_back(std::min(last - 1, ceil_div(2 * last, 3)));
+  }
+  return heights;
+}
+
+Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
+  TilePlan plan = plan_tiles(state, first_reduce);
+  const Expr& end = state.stage->rows_end;
+  if (!end) return build_accumulators(state, std::move(plan));
+  const auto& axes = state.op().axes;
+  const Expr row = state.axis_values.at(axes[axes.size() - 2]->var.as<VarNode>());
+  const Expr left = simplifier_.simplify(end - substitute(row, at_tile(state, plan.first_tile, 0, 0)));
+  const std::vector<int64_t> heights = heights_of(plan.row_tiles);
+  Stmt lower;
+  for (auto height = heights.rbegin(); height != heights.rend(); ++height) {
+    const Expr held(plan.height * plan.rows);  // by the next lower one
+    plan.height = *height;
+    const Stmt computed = build_accumulators(state, plan);
+    lower = lower ? if_stmt(lt(held, left), computed, lower) : if_stmt(lt(Expr(0), left), computed);
+  }
+  return lower;
 }
 
 /// Registers for what build_tiles() writes: weights have their full height, all others the tile's rows.

@@ -80,6 +80,7 @@ std::string kind_of(const Stage& stage, const IterVar* leaf) {
 void add_choices(const Stage& stage, std::string& text) {
   if (stage.mma) line(text, "the three innermost loops are a matrix instruction");
   if (stage.tiles) line(text, fmt::format("the five innermost loops are products of {}", name_of(*stage.tiles)));
+  if (stage.rows_end) line(text, fmt::format("rows from {} on are not read", to_string(stage.rows_end)));
   if (stage.row_padding > 0) line(text, fmt::format("rows are {} elements longer", stage.row_padding));
   if (stage.double_buffered) line(text, "double-buffered");
   if (stage.bounded) line(text, "only what is read");

@@ -88,6 +88,7 @@ class Stage {
   std::vector<PrefetchHint> prefetches;
   std::optional<MmaShape> mma;    ///< the three innermost leaves (m, n, k) are one tensor-core instruction
   std::optional<TileUnit> tiles;  ///< the five innermost leaves are products of that unit
+  Expr rows_end;                  ///< see read_rows_below; null: not said
   std::vector<IterVarPtr> half_axes;  ///< see sum_in_half; none: sums are the stage's dtype throughout
   IterVarPtr part_axis;               ///< see sum_in_parts; null: one chain of additions
   /// See fetch_next.
@@ -159,6 +160,10 @@ class Stage {
   /// where the operand must have its copy. The region is rounded up to whole tiles: a and b must have
   /// elements there (any).
   void tensorize_tiles(const IterVarPtr& axis, TileUnit unit);
+  /// With tensorize_tiles: nobody reads rows of the result (its last axis but one) from `end` on, which only
+  /// a run tells. Of the row tiles that registers accumulate at once as many are computed as hold the rows
+  /// before it, and at most half as many more; what lies beyond is left as it is.
+  void read_rows_below(Expr end) { rows_end = std::move(end); }
   /// The stage is a sum in f32 of products cast(a) * cast(b), a and b in f16. The products of the leaves from
   /// the last of `axes` inwards, reduction ones around data ones of constant extent, are added in f16, by
   /// multiply-adds that round once where the target has them. Their sums are added in f16 too, from the axis

@@ -5,6 +5,13 @@
 //     product[rows][columns] on tile registers: for the columns, for the rows accumulated at once: for k
 //     output = epilogue(product)
 //
+// Where only a run tells how many rows there are, units of single rows (TileGeometry::rows) multiply as many
+// as there are. May these be few, threads share out the columns, and make the rows that they read:
+//
+//   parallel for (block of columns)
+//     for (block of rows)
+//       tile_rows, product[rows][columns], output
+//
 // Where the depth is divided (tile_depth.h) blocks belong to a part of it, and write their product:
 //
 //   tile_rows: parallel for (part of the depth, row)
@@ -29,8 +36,8 @@
 namespace gantry::cpu {
 namespace {
 
-// At most: rows a block where their number is not known; rows of a line of an image that is one block.
-constexpr int64_t kSymbolicBlockRows = 128, kMaxLineRows = 448;
+// Rows of a line of an image that is one block, at most.
+constexpr int64_t kMaxLineRows = 448;
 
 struct TileStages {
   Stage *rows = nullptr, *product = nullptr, *output = nullptr;
@@ -168,6 +175,8 @@ struct RowAxes {
   std::vector<IterVarPtr> inner;  ///< results of a line
   TailStrategy tail = TailStrategy::kShiftInwards;
   std::vector<RowBlocks> choices;
+  Expr count;  ///< of rows of which only a run tells how many there are, and of which any number is computed;
+               ///< else null
 };
 
 RowAxes dense_rows(Stage& owner, const TileGeometry& geometry) {
@@ -190,8 +199,14 @@ RowAxes dense_rows(Stage& owner, const TileGeometry& geometry) {
   if (auto extent = constant_volume(fused)) {
     rows.choices = row_blocks(*extent, geometry.unit);
   } else {
-    const int64_t unit = geometry.row_tiles * geometry.rows, size = kSymbolicBlockRows / unit * unit;
-    rows.choices = {{size, size, size, geometry.rows, unit}};
+    int64_t known = 1;
+    Expr count(1);
+    for (const IterVarPtr& axis : fused) {
+      known *= constant_extent(simplify(axis->extent)).value_or(1);
+      count = count * axis->extent;
+    }
+    if (geometry.rows == 1) rows.count = simplify(count);
+    rows.choices = {open_row_blocks(known, geometry.unit)};
     rows.tail = TailStrategy::kGuard;
   }
   return rows;
@@ -249,9 +264,12 @@ RowAxes row_axes(const TileStages& tiles, Stage& owner, const TileGeometry& geom
 /// Where threads divide the columns each of them needs all rows, and half of what it would read lies in the
 /// cache of another core. To fetch that, and then to take the lines back for the next product, takes longer
 /// than to make them twice, as long as they stay in the second-level cache beside weights that pass through.
+///
+/// Of rows that may be few each block makes its own, again for every block of columns: each element is read
+/// by tens of products, beside which it takes little to make.
 RowMakers row_makers(const TileBlocks& blocks, const Stage& rows, int64_t depth_parts,
                      const MachineModel& machine) {
-  if (blocks.own_rows) return RowMakers::kBlocks;
+  if (blocks.own_rows || (blocks.rows.few && blocks.rows.small_operand)) return RowMakers::kBlocks;
   const bool columns_divided = depth_parts == 1 && (blocks.weights_first || blocks.rows.count == 1);
   const auto elements = constant_volume(rows.axes());
   const bool stay = elements && *elements * byte_width(rows.op->result_dtypes[0]) <= machine.l2_bytes / 2;
@@ -279,19 +297,22 @@ std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& ro
   const IterVarPtr channels = owner.axes().back();
   auto [cut_outer, cut] = owner.split(rows.cut, blocks.rows.size, rows.tail);
   auto [channel_outer, channel] = owner.split(channels, blocks.columns);
+  const bool columns_shared = blocks.rows.few && !blocks.own_rows;
   std::vector<IterVarPtr> shared = rows.outer;
-  shared.push_back(cut_outer);
-  if (!blocks.own_rows)
+  shared.push_back(columns_shared ? channel_outer : cut_outer);
+  if (!blocks.own_rows && !columns_shared)
     shared.insert(blocks.weights_first ? shared.begin() + (depth_parts > 1 ? 1 : 0) : shared.end(),
                   channel_outer);
   std::vector<IterVarPtr> order = shared;
   if (blocks.own_rows) order.push_back(channel_outer);
+  if (columns_shared) order.push_back(cut_outer);
   order.push_back(cut);
   order.insert(order.end(), rows.inner.begin(), rows.inner.end());
   order.push_back(channel);
   owner.reorder(order);
   vectorize_block(owner, channel, blocks.columns, choose_lanes(blocks.columns, 4, target.machine));
   IterVarPtr at = fuse_and_parallelize(owner, shared, true);
+  if (columns_shared) return {cut_outer, cut_outer};
   return {at, blocks.own_rows ? channel_outer : at};
 }
 
@@ -342,7 +363,13 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   auto [block, product_at] = schedule_owner(owner, rows, blocks, depth_parts, target);
   tiles.product->compute_at(owner, product_at);
   tiles.product->scope = StorageScope::kLocal;
-  schedule_tile_product(*tiles.product, blocks.rows, work.column_unit,
+  if (rows.count) tiles.product->read_rows_below(rows.count);
+  const OperationNode& product = *tiles.product->op;
+  const auto depth = constant_volume(product.reduce_axes);
+  const int64_t columns = depth && is_single_product(product)
+                              ? unit_columns(work, blocks, *depth, target.machine)
+                              : work.column_unit;
+  schedule_tile_product(*tiles.product, blocks.rows, columns,
                         tile_row_bytes(*tiles.rows->op, blocks.rows.rows + reach) / depth_parts, geometry,
                         target.machine);
   const RowMakers makers = row_makers(blocks, *tiles.rows, depth_parts, target.machine);

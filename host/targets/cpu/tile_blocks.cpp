@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
+#include "host/targets/cpu/dense_model.h"
 #include "host/targets/cpu/tile_model.h"
 
 namespace gantry::cpu {
@@ -14,6 +16,7 @@ constexpr int64_t kPair = 32;  // rows of two tiles, which registers accumulate 
 // Of the product: leaves room in the second-level cache for the operands.
 constexpr int64_t kBlockBytes = 64 << 10;
 constexpr int64_t kMaxBlockRows = 448, kMaxBlockColumns = 128;
+constexpr int64_t kOpenBlockRows = 128;  // at most, where their number is not known
 // Of the product where the operand does not stay in that cache: each block of columns reads it again, which
 // costs as much as this many columns.
 constexpr int64_t kLargeBlockBytes = 192 << 10;
@@ -93,6 +96,21 @@ std::vector<RowBlocks> row_blocks(int64_t extent, TileUnit unit) {
   return choices;
 }
 
+RowBlocks open_row_blocks(int64_t known, TileUnit unit) {
+  const TileGeometry& tile = geometry_of(unit);
+  const int64_t together = tile.row_tiles * tile.rows;
+  RowBlocks blocks;
+  blocks.tile_rows = tile.rows;
+  blocks.unit_rows = together;
+  blocks.size = blocks.rows = blocks.count = kOpenBlockRows / together * together;
+  if (tile.rows > 1 || known >= kOpenBlockRows) return blocks;
+  // Of a lower block fewer rows are made and stored in vain.
+  blocks.size = blocks.rows = together;
+  blocks.count = ceil_div(guess::value(guess::Extent::kRows), together);
+  blocks.few = true;
+  return blocks;
+}
+
 std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch,
                                    TileUnit unit) {
   std::vector<RowBlocks> choices;
@@ -123,8 +141,11 @@ std::optional<TileBlocks> choose_tile_blocks(const TileProductWork& work) {
       const bool may_own_rows = rows.small_operand && !large_weights;
       if (work.given_own_rows == 1 && !may_own_rows) continue;
       const bool own_rows =
-          may_own_rows && (work.given_own_rows < 0 ? rows.count >= own_row_blocks : work.given_own_rows == 1);
-      const int64_t tasks = own_rows ? rows.count : rows.count * (work.columns / columns);
+          may_own_rows &&
+          (work.given_own_rows < 0 ? !rows.few && rows.count >= own_row_blocks : work.given_own_rows == 1);
+      const int64_t tasks = own_rows   ? rows.count
+                            : rows.few ? work.columns / columns
+                                       : rows.count * (work.columns / columns);
       const double cost =
           double(rows.count) * (double(rows.rows) + kRowOverhead) *
           (1 + (kColumnOverhead + (rows.resident_operand ? 0 : kRereadColumns)) / double(columns)) *
@@ -133,6 +154,30 @@ std::optional<TileBlocks> choose_tile_blocks(const TileProductWork& work) {
       best_cost = cost;
       best = TileBlocks{rows, columns, large_weights, own_rows};
     }
+  }
+  return best;
+}
+
+int64_t unit_columns(const TileProductWork& work, const TileBlocks& blocks, int64_t depth,
+                     const MachineModel& machine) {
+  const TileGeometry& tile = geometry_of(work.unit);
+  if (tile.rows > 1 || blocks.rows.few) return work.column_unit;
+  const int lane_bytes = byte_width(tile.element) * static_cast<int>(tile.depth);
+  const auto rows = static_cast<int>(blocks.rows.unit_rows);
+  const DenseWork product{
+      .rows = rows, .depth = ceil_div(depth, tile.depth), .units = work.columns, .element_bytes = lane_bytes};
+  int64_t best = work.column_unit;
+  double best_cycles = INFINITY;
+  for (int64_t columns = work.column_unit; columns <= blocks.columns; columns += work.column_unit) {
+    const auto vectors = static_cast<int>(columns / tile.columns);
+    if (rows * vectors + vectors + 1 > tile.registers) break;
+    if (blocks.columns % columns != 0) continue;
+    const ProductTile together{static_cast<int>(tile.columns), vectors, rows};
+    const double cycles = predicted_dense_cycles(product, {together, rows}, machine);
+    // Fewer registers at the same prediction leave the compiler room.
+    if (cycles >= best_cycles * 0.998) continue;
+    best = columns;
+    best_cycles = cycles;
   }
   return best;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "host/codegen/target.h"
 #include "host/tensor/tile_unit.h"
 
 namespace gantry::cpu {
@@ -18,6 +19,7 @@ struct RowBlocks {
   int64_t unit_rows = 16;        ///< of the tiles accumulated at once: `rows` is a multiple
   bool small_operand = false;    ///< what a block reads of the operand may be made for it alone
   bool resident_operand = true;  ///< what a block reads of the operand stays in the second-level cache
+  bool few = false;  ///< only a run tells how many there are, perhaps one: columns are shared out, not rows
 };
 
 /// Weights beyond this are read once for all rows, not once a block of rows.
@@ -46,6 +48,8 @@ struct TileBlocks {
 RowBlocks in_tiles(int64_t size, int64_t count, int64_t rows, TileUnit unit);
 /// Ways to cut `extent` results that adjoin.
 std::vector<RowBlocks> row_blocks(int64_t extent, TileUnit unit);
+/// The way to cut results that adjoin, of which only a run tells how many there are: a multiple of `known`.
+RowBlocks open_row_blocks(int64_t known, TileUnit unit);
 /// Ways to cut `lines` lines of `results` results each, `pitch` rows apart, of so many images.
 std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch,
                                    TileUnit unit);
@@ -62,5 +66,12 @@ double full_tiles(int64_t rows, TileUnit unit);
 /// The fewest rows computed on the busier of two threads, weighed with what each block costs by itself. Nothing where
 /// none of the choices has what is given.
 std::optional<TileBlocks> choose_tile_blocks(const TileProductWork& work);
+
+/// Columns that registers accumulate at once in these blocks, of products `depth` deep of operands as they
+/// are: more than TileProductWork::column_unit where rows are few, so that no accumulator waits for itself. A
+/// unit of single rows multiplies vectors as multiply-adds of f32 do, whose model
+/// (host/targets/cpu/dense_model.h) chooses.
+int64_t unit_columns(const TileProductWork& work, const TileBlocks& blocks, int64_t depth,
+                     const MachineModel& machine);
 
 }  // namespace gantry::cpu

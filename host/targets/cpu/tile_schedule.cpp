@@ -25,13 +25,6 @@ int64_t weight_chunk_bytes(const TileGeometry& geometry, const MachineModel& mac
 // Steps of instructions that are shorter than a block of the operand.
 constexpr int64_t kUnrolledSteps = 4;
 
-// Operands are as they are, not sums of parts.
-bool is_single_product(const OperationNode& product) {
-  const auto* sum = product.body.as<ReduceNode>();
-  const auto* term = sum ? sum->value.as<BinaryNode>() : nullptr;
-  return term && term->op == BinaryOp::kMul;
-}
-
 // Steps along the depth that go by at once: of the operand as much as stays in the second-level cache where
 // all columns of the block read it again, of the weights where all its rows do.
 int64_t choose_depth_steps(int64_t depth, int64_t operand_bytes, int64_t operand_limit, int64_t panel_bytes,
@@ -69,6 +62,12 @@ int64_t tile_weight_bytes(const OperationNode& product) {
   int64_t bytes = byte_width(weights.result_dtypes[0]);
   for (const Expr& extent : weights.result_shapes[0]) bytes *= constant_extent(extent).value();
   return bytes;
+}
+
+bool is_single_product(const OperationNode& product) {
+  const auto* sum = product.body.as<ReduceNode>();
+  const auto* term = sum ? sum->value.as<BinaryNode>() : nullptr;
+  return term && term->op == BinaryOp::kMul;
 }
 
 int64_t tile_row_bytes(const OperationNode& tile_rows, int64_t rows) {

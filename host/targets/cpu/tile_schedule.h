@@ -18,6 +18,8 @@ constexpr int64_t kResidentRowBytes = 768 << 10;
 /// The packed weights that a "tile_product" reads.
 const Operation& tile_weights(const OperationNode& product);
 int64_t tile_weight_bytes(const OperationNode& product);
+/// Operands are as they are, not sums of parts.
+bool is_single_product(const OperationNode& product);
 /// What so many rows of "tile_rows" take.
 int64_t tile_row_bytes(const OperationNode& tile_rows, int64_t rows);
 
