@@ -44,7 +44,8 @@ inline constexpr TileGeometry kVdpbf16psGeometry{.name = "vdpbf16ps",
 /// VPDPBUSD (AVX512-VNNI), in the same registers, multiplies four u8 of a row, repeated in all lanes, by the
 /// fours of i8 of 16 columns, and adds to i32 without limits (Intel 64 and IA-32 Architectures Software
 /// Developer's Manual, volume 2): four times as many products as a multiply-add in f32 makes in the same
-/// time.
+/// time. Fours of both vectors of columns adjoin, so that few rows, which wait for their weights, read them
+/// from one end to the other.
 inline constexpr TileGeometry kVpdpbusdGeometry{.name = "vpdpbusd",
                                                 .element = DType::kI8,
                                                 .row_element = DType::kU8,
@@ -60,7 +61,7 @@ inline constexpr TileGeometry kVpdpbusdGeometry{.name = "vpdpbusd",
                                                 .block_depth = 64,
                                                 .side_by_side = 4,
                                                 .row_pack = 1,
-                                                .column_pack = 16};
+                                                .column_pack = 32};
 
 /// All of them.
 std::span<const TileGeometry> tile_units();
