@@ -22,9 +22,9 @@ Term of_direction(NodeImport& n, size_t input, int64_t d) {
   return Term::input(n, input).sliced(0, d, d + 1).squeezed(0);
 }
 
-/// As scaled_product, by a product of floats: the state has few rows, and products of bytes on tile registers
-/// compute whole tiles of them. Bytes are exact in every format that precisions choose, and sums up to 2^24
-/// in f32.
+/// As scaled_product, by a product of floats, of which targets that multiply bytes make one of bytes again
+/// (multiply_bytes): on others a product of floats is faster than one of i32. Bytes are exact in every format
+/// that precisions choose, and sums up to 2^24 in f32.
 Term product_in_floats(NodeImport& n, const Quantized& a, const Quantized& b) {
   const auto whole = [&](Value* data, Value* zero_point) {
     return n.cast(less_zero_point(n, data, zero_point), DType::kF32);

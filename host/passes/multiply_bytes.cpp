@@ -6,6 +6,11 @@
 //   %1 = subtract(cast(%x: u8, i32), %z)      =>   %1 = nn.dense(%x, @w: i8)
 //   %2 = matmul(%1, @w: i32)                       %2 = subtract(%1, multiply(%z, const of the sums of w's
 //   columns))
+//
+// Products of floats likewise, where all factors are such integers and i32 holds the sums, which floats may
+// round:
+//
+//   %2 = nn.dense(cast(%1, f32), @w: f32)     =>   as above, then cast(…, f32)
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -31,10 +36,13 @@ bool is_one_a_row(const TensorType& type) {
   return type.shape.empty() || type.shape.back() == Dim(1);
 }
 
+/// Of i32, or of f32 that were made of it.
 std::optional<Bytes> as_bytes(const Value& value) {
+  const Node* same = value.type.dtype == DType::kF32 ? producer_of(&value, op::cast) : nullptr;
+  if (same != nullptr && same->inputs[0]->type.dtype == DType::kI32) return as_bytes(*same->inputs[0]);
   const Node* less = producer_of(&value, op::subtract);
   const Node* wide = producer_of(less != nullptr ? less->inputs[0] : &value, op::cast);
-  if (wide == nullptr || value.type.dtype != DType::kI32) return std::nullopt;
+  if (wide == nullptr || (value.type.dtype != DType::kI32 && same == nullptr)) return std::nullopt;
   Value* data = wide->inputs[0];
   Value* zero_point = less != nullptr ? less->inputs[1] : nullptr;
   const bool bytes = data->type.dtype == DType::kU8 || data->type.dtype == DType::kI8;
@@ -50,6 +58,7 @@ struct ByteWeight {
 };
 
 /// Of a matrix (K, N), or (N, K) if it is to be transposed; nothing where i8 does not hold it.
+template <typename Element>
 std::optional<ByteWeight> byte_weight(const ConstantData& weight, bool transposed) {
   const Shape shape{weight.type.shape[transposed ? 1 : 0], weight.type.shape[transposed ? 0 : 1]};
   const auto depth = static_cast<size_t>(shape[0].value()), columns = static_cast<size_t>(shape[1].value());
@@ -58,11 +67,12 @@ std::optional<ByteWeight> byte_weight(const ConstantData& weight, bool transpose
   std::vector<int32_t> sums(columns);
   for (size_t i = 0; i < elements.size(); ++i) {
     const size_t k = i / columns, n = i % columns;
-    const int32_t element = weight.as<int32_t>()[transposed ? n * depth + k : i];
-    if (element < std::numeric_limits<int8_t>::min() || element > std::numeric_limits<int8_t>::max())
-      return std::nullopt;
+    const Element element = weight.as<Element>()[transposed ? n * depth + k : i];
+    const bool fits =
+        element >= std::numeric_limits<int8_t>::min() && element <= std::numeric_limits<int8_t>::max();
+    if (!fits || static_cast<Element>(static_cast<int8_t>(element)) != element) return std::nullopt;
     elements[i] = static_cast<int8_t>(element);
-    sums[n] += element;
+    sums[n] += elements[i];
   }
   return ByteWeight{make_constant({DType::kI8, shape}, elements.data()),
                     make_constant({DType::kI32, {shape[1]}}, sums.data())};
@@ -97,17 +107,52 @@ Value* product_of_bytes(const Builder& build, const Bytes& given, const std::str
   return build(op::subtract, {sums, share});
 }
 
-/// In place of the product; null where it is none of bytes.
-Value* rewritten(const Rewriter& rewriter, const Node& node) {
+/// A constant matrix of that type.
+bool is_matrix(const Value& weight, DType dtype) {
+  return weight.is_constant() && weight.type.dtype == dtype && weight.type.rank() == 2;
+}
+
+/// In place of a product of i32; null where it is none of bytes.
+Value* rewritten_matmul(const Rewriter& rewriter, const Node& node) {
   const MatmulAttrs* attrs = node.match(op::matmul);
   if (attrs == nullptr || attrs->transpose_a || attrs->form.gemm) return nullptr;
   const Value& weight = *node.inputs[1];
-  if (!weight.is_constant() || weight.type.dtype != DType::kI32 || weight.type.rank() != 2) return nullptr;
+  if (!is_matrix(weight, DType::kI32)) return nullptr;
   const std::optional<Bytes> data = as_bytes(*node.inputs[0]);
   const std::optional<ByteWeight> bytes =
-      data ? byte_weight(*weight.constant, attrs->transpose_b) : std::nullopt;
+      data ? byte_weight<int32_t>(*weight.constant, attrs->transpose_b) : std::nullopt;
   if (!bytes) return nullptr;
   return product_of_bytes(rewriter.before(node), *data, weight.name, *bytes);
+}
+
+/// A zero point of bytes, which no type says once it is i32.
+bool is_byte(const Value& zero_point) {
+  const Node* wide = producer_of(&zero_point, op::cast);
+  return wide != nullptr &&
+         (wide->inputs[0]->type.dtype == DType::kU8 || wide->inputs[0]->type.dtype == DType::kI8);
+}
+
+/// In place of a product of f32; null where it is none of bytes, or i32 might not hold its sums.
+Value* rewritten_dense(const Rewriter& rewriter, const Node& node) {
+  constexpr int64_t kLargestProduct = 255 * 128;  // of a byte less another, and a weight
+  const DenseAttrs* attrs = node.match(nn::dense);
+  if (attrs == nullptr || !attrs->as_in_model()) return nullptr;
+  const Value& weight = *node.inputs[1];
+  if (!is_matrix(weight, DType::kF32)) return nullptr;
+  const std::optional<Bytes> data = as_bytes(*node.inputs[0]);
+  if (!data || (data->zero_point != nullptr && !is_byte(*data->zero_point))) return nullptr;
+  if (weight.type.shape[0].value() > std::numeric_limits<int32_t>::max() / kLargestProduct) return nullptr;
+  const std::optional<ByteWeight> bytes = byte_weight<float>(*weight.constant, false);
+  if (!bytes) return nullptr;
+  const Builder build = rewriter.before(node);
+  CastAttrs to;
+  to.to = DType::kF32;
+  return build(op::cast, {product_of_bytes(build, *data, weight.name, *bytes)}, to);
+}
+
+/// In place of the product; null where it is none of bytes.
+Value* rewritten(const Rewriter& rewriter, const Node& node) {
+  return node.is(nn::dense) ? rewritten_dense(rewriter, node) : rewritten_matmul(rewriter, node);
 }
 
 void multiply_bytes(Graph& graph, PassContext& context) {
@@ -123,7 +168,7 @@ void multiply_bytes(Graph& graph, PassContext& context) {
 extern const Pass multiply_bytes_pass{
     .name = "multiply_bytes",
     .purpose =
-        "products of integers that are bytes become products of bytes, where the target multiplies these",
+        "products of integers, or of floats, that are bytes become products of bytes, where the target multiplies these",
     .when = [](const PassContext& context) { return context.multiplies_bytes; },
     .run = multiply_bytes,
 };

@@ -69,6 +69,31 @@ TEST(MultiplyBytes, WhatNoByteHoldsStays) {
     EXPECT_THAT(multiplied(text), IsGraph(text));
 }
 
+/// The same product in f32, of data less a zero point that was of that type.
+std::string floats(const std::string& zero_point, const std::string& weight = kWeight) {
+  return fmt::format(
+      "fn @main(%x: Tensor[(N, 3), u8], %z: Tensor[(), {0}]) -> Tensor[(N, 2), f32] {{\n"
+      "  %0 = cast(%x, to=i32)\n  %1 = cast(%z, to=i32)\n  %2 = subtract(%0, %1)\n  %3 = cast(%2, to=f32)\n"
+      "  %4 = nn.dense(%3, const(f32, [3, 2], {1}), units=2)\n  return %4\n}}",
+      zero_point, weight);
+}
+
+TEST(MultiplyBytes, FloatsThatAreBytesAreMultipliedAsThese) {
+  EXPECT_THAT(multiplied(floats("u8")),
+              IsGraph("fn @main(%x: Tensor[(N, 3), u8], %z: Tensor[(), u8]) -> Tensor[(N, 2), f32] {\n"
+                      "  %0 = cast(%z, to=i32)\n"
+                      "  %1 = nn.dense(%x, const(i8, [3, 2], [1, -2, 3, 127, -128, 6]), units=2)\n"
+                      "  %2 = multiply(%0, const(i32, [2], [-124, 131]))\n"
+                      "  %3 = subtract(%1, %2)\n  %4 = cast(%3, to=f32)\n  return %4\n}"));
+}
+
+TEST(MultiplyBytes, FloatsThatMayBeNoBytesStay) {
+  for (const std::string& text :
+       {floats("u8", "[1, -2, 3, 127, -128.5, 6]"), floats("u8", "[1, -2, 3, 128, -128, 6]"),
+        floats("u8", "[1, -2, 3, inf, -128, 6]"), floats("i16")})
+    EXPECT_THAT(multiplied(text), IsGraph(text));
+}
+
 TEST(MultiplyBytes, IsForTargetsThatMultiplyThem) {
   EXPECT_FALSE(find_pass("multiply_bytes")->applies(fresh_context()));
 }
