@@ -139,7 +139,7 @@ Stmt NestBuilder::build_loops(StageState& state, const std::vector<int>& leaves,
   if (purpose == Purpose::kCompute && !tiles_in_turn(state, leaf).empty())
     return build_pipelined_loop(state, leaf, kind, body);
   if (kind == LoopKind::kThread) return body;  // run by the launch's threads
-  const int64_t rounds = kind == LoopKind::kParallel ? state.stage->rounds : 1;
+  const int64_t rounds = state.stage->kinds().rounds_of(state.stage->leaves()[i].get());
   return for_loop(state.leaf_vars[i], Expr(0), state.leaf_extents[i], kind, body, rounds);
 }
 

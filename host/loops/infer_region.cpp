@@ -137,7 +137,7 @@ void StageProgram::shift_inwards(StageState& state) {
 /// Whole tiles: the region of an axis becomes a multiple of the factor by which the axis is split first.
 void StageProgram::round_to_tiles(StageState& state) const {
   for (size_t d = 0; d < state.op().axes.size(); ++d) {
-    for (const AxisRelation& relation : state.stage->relations) {
+    for (const AxisRelation& relation : state.stage->relations()) {
       if (relation.kind != AxisRelation::Kind::kSplit || relation.parent != state.op().axes[d]) continue;
       auto unit = constant_of(relation.factor), extent = constant_of(state.extent[d]);
       if (unit && extent) state.extent[d] = Expr((*extent + *unit - 1) / *unit * *unit);

@@ -67,9 +67,8 @@ void StageProgram::settle_scope(StageState& state) const {
   if (state.scope != StorageScope::kGlobal) return;
   state.scope = StorageScope::kShared;
   for (const Stage* stage = state.stage; stage->attach == AttachKind::kAt; stage = stage->attach_stage) {
-    for (const IterVarPtr& leaf : stage->attach_stage->leaves) {
-      auto it = stage->attach_stage->annotations.find(leaf.get());
-      if (it != stage->attach_stage->annotations.end() && it->second == LoopKind::kThread)
+    for (const IterVarPtr& leaf : stage->attach_stage->leaves()) {
+      if (stage->attach_stage->kinds().of(leaf.get()) == LoopKind::kThread)
         state.scope = StorageScope::kLocal;
       if (leaf == stage->attach_axis) break;
     }

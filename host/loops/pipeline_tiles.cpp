@@ -82,7 +82,7 @@ Stmt NestBuilder::build_pipelined_loop(StageState& state, int leaf, LoopKind kin
   const Expr &var = state.leaf_vars[at], &extent = state.leaf_extents[at];
   internal_check(kind == LoopKind::kSerial || kind == LoopKind::kUnrolled,
                  "{}: double-buffered tiles are attached to {}, which is not a serial loop", state.op().name,
-                 state.stage->leaves[at]->name());
+                 state.stage->leaves()[at]->name());
   std::vector<Stmt> first, loads, stores;
   std::vector<Buffer> registers;
   std::vector<StageState*> tiles = tiles_in_turn(state, leaf);

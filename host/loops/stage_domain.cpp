@@ -24,19 +24,18 @@ bool linear_in(const Expr& e, const VarNode* var) {
 }  // namespace
 
 int StageState::leaf_index(const IterVar* axis) const {
-  for (size_t i = 0; i < stage->leaves.size(); ++i) {
-    if (stage->leaves[i].get() == axis) return static_cast<int>(i);
+  for (size_t i = 0; i < stage->leaves().size(); ++i) {
+    if (stage->leaves()[i].get() == axis) return static_cast<int>(i);
   }
   return -1;
 }
 
 LoopKind StageState::loop_kind(int leaf) const {
-  auto it = stage->annotations.find(stage->leaves[static_cast<size_t>(leaf)].get());
-  return it == stage->annotations.end() ? LoopKind::kSerial : it->second;
+  return stage->kinds().of(stage->leaves()[static_cast<size_t>(leaf)].get());
 }
 
 bool StageState::is_reduce_leaf(int leaf) const {
-  return stage->leaves[static_cast<size_t>(leaf)]->kind == IterVar::Kind::kReduce;
+  return stage->leaves()[static_cast<size_t>(leaf)]->kind == IterVar::Kind::kReduce;
 }
 
 int64_t StageState::threads_of(int begin, int end) const {
@@ -62,7 +61,7 @@ void StageProgram::make_loops_of(StageState& state) {
   for (size_t i = 0; i < stage.op->axes.size(); ++i) extents[stage.op->axes[i].get()] = state.extent[i];
   for (const IterVarPtr& axis : stage.op->reduce_axes)
     extents[axis.get()] = simplifier.simplify(axis->extent);
-  for (const AxisRelation& relation : stage.relations) {
+  for (const AxisRelation& relation : stage.relations()) {
     if (relation.kind == AxisRelation::Kind::kFuse) {
       extents[relation.parent.get()] =
           simplifier.simplify(extents.at(relation.outer.get()) * extents.at(relation.inner.get()));
@@ -73,8 +72,8 @@ void StageProgram::make_loops_of(StageState& state) {
         simplifier.simplify(floordiv(extent + relation.factor - Expr(1), relation.factor));
     extents[relation.inner.get()] = relation.factor;
   }
-  for (size_t i = 0; i < stage.leaves.size(); ++i) {
-    const IterVarPtr& leaf = stage.leaves[i];
+  for (size_t i = 0; i < stage.leaves().size(); ++i) {
+    const IterVarPtr& leaf = stage.leaves()[i];
     Expr var = make_var(unique(leaf->name())), extent = extents.at(leaf.get());
     LoopKind kind = state.loop_kind(static_cast<int>(i));
     if (kind == LoopKind::kVectorized && !constant_of(extent)) {
@@ -121,7 +120,7 @@ void StageProgram::make_loops_of(StageState& state) {
 void StageProgram::place_parents(const StageState& state, const AxisExprs& extents, bool within,
                              AxisExprs& offsets) {
   const Stage& stage = *state.stage;
-  for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
+  for (auto it = stage.relations().rbegin(); it != stage.relations().rend(); ++it) {
     if (it->kind == AxisRelation::Kind::kFuse) {
       Expr fused = offsets.at(it->parent.get()), inner = extents.at(it->inner.get());
       if (schedule.for_gpu && constant_of(extents.at(it->outer.get())) == 1) {
@@ -146,7 +145,7 @@ void StageProgram::place_parents(const StageState& state, const AxisExprs& exten
     }
     if (it->tail == TailStrategy::kShiftOrGuard) start = max(Expr(0), min(start, extent - it->factor));
     Expr value = start + offsets.at(it->inner.get());
-    const bool part = std::ranges::any_of(stage.relations, [&](const AxisRelation& other) {
+    const bool part = std::ranges::any_of(stage.relations(), [&](const AxisRelation& other) {
       return other.kind == AxisRelation::Kind::kSplit && other.inner == it->parent;
     });
     if (within && part && size && factor && *size % *factor != 0) value = min(value, Expr(*size - 1));
@@ -176,7 +175,7 @@ void StageProgram::make_guards(StageState& state, const AxisExprs& offsets, cons
     }
     state.guards.push_back(std::move(guard));
   };
-  for (const AxisRelation& relation : state.stage->relations) {
+  for (const AxisRelation& relation : state.stage->relations()) {
     if (relation.kind != AxisRelation::Kind::kSplit || relation.tail == TailStrategy::kShiftInwards) continue;
     const Expr& extent = extents.at(relation.parent.get());
     const Expr within = reach.at(relation.outer.get()) * relation.factor + reach.at(relation.inner.get());

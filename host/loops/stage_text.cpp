@@ -62,7 +62,7 @@ std::string head(const Stage& stage, StorageScope scope, const std::string& sour
 }
 
 void add_relations(const Stage& stage, std::string& text) {
-  for (const AxisRelation& relation : stage.relations) {
+  for (const AxisRelation& relation : stage.relations()) {
     const std::string parent = relation.parent->name(), outer = relation.outer->name(), inner = relation.inner->name();
     line(text, relation.kind == AxisRelation::Kind::kFuse
                    ? fmt::format("fuse {}, {}: {}", outer, inner, parent)
@@ -72,9 +72,8 @@ void add_relations(const Stage& stage, std::string& text) {
 }
 
 std::string kind_of(const Stage& stage, const IterVar* leaf) {
-  const auto kind = stage.annotations.find(leaf);
   const std::string reduce = leaf->kind == IterVar::Kind::kReduce ? "reduce " : "";
-  return std::string(loop_word(kind == stage.annotations.end() ? LoopKind::kSerial : kind->second)) + " " + reduce;
+  return std::string(loop_word(stage.kinds().of(leaf))) + " " + reduce;
 }
 
 void add_choices(const Stage& stage, std::string& text) {
@@ -116,7 +115,7 @@ std::string scheduled(const Stage& stage, StorageScope scope, const Expr& body, 
                                  to_string(axis->extent)));
   if (!axes.empty()) line(text, fmt::format("axes {}", fmt::join(axes, ", ")));
   add_relations(stage, text);
-  for (const IterVarPtr& leaf : stage.leaves) line(text, kind_of(stage, leaf.get()) + leaf->name());
+  for (const IterVarPtr& leaf : stage.leaves()) line(text, kind_of(stage, leaf.get()) + leaf->name());
   add_choices(stage, text);
   add_body(*stage.op, body, text);
   return text;
@@ -145,8 +144,8 @@ std::string looped(const StageState& state) {
     line(text, fmt::format("region {} in [{}, +{})", axis->name(), to_string(state.low[d]), to_string(state.extent[d])));
   }
   for (size_t i = 0; i < state.leaf_vars.size(); ++i) {
-    line(text, fmt::format("{}{} in [0, +{})", kind_of(stage, stage.leaves[i].get()), to_string(state.leaf_vars[i]),
-                           to_string(state.leaf_extents[i])));
+    line(text, fmt::format("{}{} in [0, +{})", kind_of(stage, stage.leaves()[i].get()),
+                           to_string(state.leaf_vars[i]), to_string(state.leaf_extents[i])));
   }
   for (const auto* kind : {&state.op().axes, &state.op().reduce_axes})
     for (const IterVarPtr& axis : *kind)

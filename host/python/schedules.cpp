@@ -108,7 +108,7 @@ void compute_at(const ScheduledStage& self, const ScheduledStage& consumer, cons
   const Stage& at = *consumer.stage;
   if (self.schedule != consumer.schedule)
     user_error("{} and {} are of two schedules", self.stage->op->name, at.op->name);
-  if (std::ranges::find(at.leaves, axis.axis) == at.leaves.end())
+  if (std::ranges::find(at.leaves(), axis.axis) == at.leaves().end())
     user_error("compute_at of {}: {} is not one of the loops of {}", self.stage->op->name, axis.axis->name(),
                at.op->name);
   for (const Stage* around = consumer.stage; around != nullptr; around = around->attach_stage) {
@@ -381,7 +381,7 @@ void add_schedules(py::module_& module) {
           "reduce_axes", [](const ScheduledStage& self) { return axes_tuple(self.stage->reduce_axes()); },
           "Those that its reduction goes over.")
       .def_property_readonly(
-          "loops", [](const ScheduledStage& self) { return axes_tuple(self.stage->leaves); },
+          "loops", [](const ScheduledStage& self) { return axes_tuple(self.stage->leaves()); },
           "Its loops now, outermost first.");
   add_loop_primitives(stage);
   add_placing(stage);

@@ -33,10 +33,10 @@ class RandomGpuSchedule {
     } else {
       sum.compute_at(
           out,
-          out.leaves[static_cast<size_t>(blocks_ + pick(static_cast<int>(out.leaves.size()) - blocks_))]);
+          out.leaves()[static_cast<size_t>(blocks_ + pick(static_cast<int>(out.leaves().size()) - blocks_))]);
       sum.scope = pick(2) ? StorageScope::kShared : StorageScope::kLocal;
-      if (pick(2)) sum.split(sum.leaves[static_cast<size_t>(pick(3))], Expr(2 + pick(3)));
-      std::vector<IterVarPtr> order = sum.leaves;
+      if (pick(2)) sum.split(sum.leaves()[static_cast<size_t>(pick(3))], Expr(2 + pick(3)));
+      std::vector<IterVarPtr> order = sum.leaves();
       std::shuffle(order.begin(), order.end(), generator_);
       if (pick(2)) sum.reorder(order);
       if (sum.scope == StorageScope::kShared && pick(3)) bind_one(sum);
@@ -45,17 +45,16 @@ class RandomGpuSchedule {
       copy.compute_inline();
     } else {
       std::vector<IterVarPtr> places;
-      for (size_t i = 0; i < sum.leaves.size(); ++i) {
-        bool block = sum.annotations.count(sum.leaves[i].get()) &&
-                     sum.annotations[sum.leaves[i].get()] == LoopKind::kBlock;
-        if (!block) places.push_back(sum.leaves[i]);
+      for (size_t i = 0; i < sum.leaves().size(); ++i) {
+        bool block = sum.kinds().of(sum.leaves()[i].get()) == LoopKind::kBlock;
+        if (!block) places.push_back(sum.leaves()[i]);
       }
       IterVarPtr at = places[static_cast<size_t>(pick(static_cast<int>(places.size())))];
       copy.compute_at(sum, at);
       copy.scope = pick(3) ? StorageScope::kShared : StorageScope::kLocal;
       copy.pad_rows(pick(3));
       if (copy.scope == StorageScope::kShared && pick(3)) bind_one(copy);
-      bool serial = !sum.annotations.count(at.get());
+      bool serial = sum.kinds().of(at.get()) == LoopKind::kSerial;
       if (copy.scope == StorageScope::kShared && serial && pick(2)) copy.double_buffer();
     }
     try {
@@ -94,7 +93,7 @@ class RandomGpuSchedule {
 
   /// Some axis of a stage in shared memory, over a few threads.
   void bind_one(Stage& stage) {
-    auto axis = stage.leaves[static_cast<size_t>(pick(static_cast<int>(stage.leaves.size())))];
+    auto axis = stage.leaves()[static_cast<size_t>(pick(static_cast<int>(stage.leaves().size())))];
     if (axis->kind != IterVar::Kind::kData) return;
     auto [outer, inner] = stage.split(axis, Expr(2 + pick(3)));
     stage.bind(inner, LoopKind::kThread);

@@ -84,19 +84,19 @@ TEST(Lowering, RandomSchedulesAgree) {
     Schedule s({y});
     auto mangle = [&](Stage& stage) {
       for (int step = pick(4); step > 0; --step) {
-        auto leaf = stage.leaves[static_cast<size_t>(pick(static_cast<int>(stage.leaves.size())))];
+        auto leaf = stage.leaves()[static_cast<size_t>(pick(static_cast<int>(stage.leaves().size())))];
         stage.split(leaf, Expr(2 + pick(4)));
       }
-      for (size_t i = 0; i + 1 < stage.leaves.size(); ++i) {
-        if (pick(4) == 0 && stage.leaves[i]->kind == stage.leaves[i + 1]->kind)
-          stage.fuse(stage.leaves[i], stage.leaves[i + 1]);
+      for (size_t i = 0; i + 1 < stage.leaves().size(); ++i) {
+        if (pick(4) == 0 && stage.leaves()[i]->kind == stage.leaves()[i + 1]->kind)
+          stage.fuse(stage.leaves()[i], stage.leaves()[i + 1]);
       }
-      std::vector<IterVarPtr> order = stage.leaves;
+      std::vector<IterVarPtr> order = stage.leaves();
       std::shuffle(order.begin(), order.end(), generator);
       if (pick(2)) stage.reorder(order);
-      for (const IterVarPtr& leaf : stage.leaves) {
+      for (const IterVarPtr& leaf : stage.leaves()) {
         bool constant = false;
-        for (const AxisRelation& r : stage.relations)
+        for (const AxisRelation& r : stage.relations())
           constant |= r.kind == AxisRelation::Kind::kSplit && r.inner == leaf;
         if (constant && pick(2))
           stage.unroll(leaf);
@@ -113,7 +113,7 @@ TEST(Lowering, RandomSchedulesAgree) {
       mangle(s[doubled]);
     bool attached = pick(3) != 0;
     if (attached)
-      s[pool].compute_at(out, out.leaves[static_cast<size_t>(pick(static_cast<int>(out.leaves.size())))]);
+      s[pool].compute_at(out, out.leaves()[static_cast<size_t>(pick(static_cast<int>(out.leaves().size())))]);
     if (s[doubled].attach == AttachKind::kRoot && attached && pick(2))
       s[doubled].compute_at(out, s[pool].attach_axis);
     Floats data = random_floats(static_cast<size_t>((h + 2) * (w + 2) * c), seed), expected;

@@ -6,7 +6,7 @@ namespace gantry::cuda {
 
 void schedule_rest(Schedule& schedule, const Target& target) {
   for (Stage* stage : root_stages(schedule)) {
-    if (!stage->relations.empty() || !stage->annotations.empty()) continue;  // scheduled already
+    if (!stage->relations().empty() || !stage->kinds().empty()) continue;  // scheduled already
     if (is_reduction(*stage->op)) {
       schedule_reduction(schedule, *stage, target);
     } else {
