@@ -24,9 +24,9 @@ bool NestBuilder::in_serial_loop(const StageState& state, int leaf) const {
     bool once = kind == LoopKind::kBlock || kind == LoopKind::kThread;
     if (!once && constant_of(state.leaf_extents[static_cast<size_t>(i)]) != 1) return true;
   }
-  if (state.stage->attach != AttachKind::kAt) return false;
-  const StageState& consumer = *program_.by_stage.at(state.stage->attach_stage);
-  return in_serial_loop(consumer, consumer.leaf_index(state.stage->attach_axis.get()));
+  if (!state.stage->attachment().is_at_loop()) return false;
+  const StageState& consumer = *program_.by_stage.at(state.stage->attachment().consumer());
+  return in_serial_loop(consumer, consumer.leaf_index(state.stage->attachment().axis().get()));
 }
 
 /// The stages attached at `leaf`, producers first, then `inner`. All threads wait before the first of them
@@ -45,9 +45,10 @@ Stmt NestBuilder::with_attached(StageState& state, int leaf, Stmt inner) {
     statements.push_back(std::move(s));
   };
   for (StageState* producer : state.attached) {
-    if (state.leaf_index(producer->stage->attach_axis.get()) != leaf || takes_turns(*producer)) continue;
+    if (state.leaf_index(producer->stage->attachment().axis().get()) != leaf || takes_turns(*producer))
+      continue;
     Stmt nest = build_stage(*producer);
-    if (producer->stage->once_a_thread) nest = once(std::move(nest));
+    if (producer->stage->attachment().once_a_thread()) nest = once(std::move(nest));
     bool shared = producer->is_cooperative();
     if (shared && std::exchange(first, false) && barriers && in_serial_loop(state, leaf))
       statements.push_back(barrier());

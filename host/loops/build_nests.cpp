@@ -68,7 +68,7 @@ Stmt NestBuilder::build() {
   for (const auto& state : program_.states) {
     if (state->op().kind == OperationNode::Kind::kExtern) {
       roots.push_back(build_extern(*state));
-    } else if (state->stage->attach == AttachKind::kRoot) {
+    } else if (state->stage->attachment().is_root()) {
       roots.push_back(program_.schedule.for_gpu ? build_launch(*state) : build_stage(*state));
     }
   }

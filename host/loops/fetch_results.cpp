@@ -102,7 +102,7 @@ class BlockLoops {
 
 /// The hints of one step: its share of the lines of the block.
 std::vector<Stmt> NestBuilder::fetch_results(const StageState& state, const TilePlan& plan) {
-  const auto found = program_.by_stage.find(state.stage->attach_stage);
+  const auto found = program_.by_stage.find(state.stage->attachment().consumer());
   if (!plan.wants_hints() || found == program_.by_stage.end()) return {};
   const StageState& owner = *found->second;
   if (!owner.buffer || !owner.whole_buffer || plan.dots.empty()) return {};
@@ -113,7 +113,7 @@ std::vector<Stmt> NestBuilder::fetch_results(const StageState& state, const Tile
       *weight_elements * byte_width(weights->dtype) >
           kWeightsToResults * *results * byte_width(owner.buffer->dtype))
     return {};
-  const BlockLoops block(owner, owner.leaf_index(state.stage->attach_axis.get()) + 1);
+  const BlockLoops block(owner, owner.leaf_index(state.stage->attachment().axis().get()) + 1);
   const auto vectors = block.vectors();
   const auto steps = steps_of(state, plan);
   if (!vectors || !steps) return {};

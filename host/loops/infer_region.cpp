@@ -10,11 +10,11 @@ namespace gantry {
 /// Variables of the loops around the place where `state` is computed.
 std::set<const VarNode*> StageProgram::enclosing_vars(const StageState& state) const {
   std::set<const VarNode*> vars;
-  for (const Stage* stage = state.stage; stage->attach == AttachKind::kAt;) {
-    const StageState& consumer = *by_stage.at(stage->attach_stage);
-    int leaf = consumer.leaf_index(stage->attach_axis.get());
+  for (const Stage* stage = state.stage; stage->attachment().is_at_loop();) {
+    const StageState& consumer = *by_stage.at(stage->attachment().consumer());
+    int leaf = consumer.leaf_index(stage->attachment().axis().get());
     internal_check(leaf >= 0, "{} is attached to {} at {}, which is not one of its loops", stage->op->name,
-                   consumer.op().name, stage->attach_axis->name());
+                   consumer.op().name, stage->attachment().axis()->name());
     for (int i = 0; i <= leaf; ++i) vars.insert(consumer.leaf_vars[static_cast<size_t>(i)].as<VarNode>());
     stage = consumer.stage;
   }
@@ -25,7 +25,7 @@ std::set<const VarNode*> StageProgram::enclosing_vars(const StageState& state) c
 /// is in shared memory, a warp's lanes share a fragment, a thread's iterations what it made once.
 std::set<const VarNode*> StageProgram::fixed_vars(const StageState& state) const {
   constexpr int64_t kWarp = 32;
-  if (state.stage->once_a_thread) return {};
+  if (state.stage->attachment().once_a_thread()) return {};
   std::set<const VarNode*> vars = enclosing_vars(state);
   if (!state.is_cooperative() && state.scope != StorageScope::kFragment) return vars;
   std::erase_if(vars, [&](const VarNode* var) {
@@ -113,12 +113,13 @@ void StageProgram::infer_region(StageState& state) {
       state.low.back() = Expr(0);
       state.extent.back() = simplifier.simplify(op.axes.back()->extent);
     }
-    if (state.stage->attach == AttachKind::kRoot) continue;
+    if (state.stage->attachment().is_root()) continue;
     std::set<const VarNode*> around = enclosing_vars(*reader);
     for (const Expr& var : reader->leaf_vars) around.insert(var.as<VarNode>());
     internal_check(std::includes(around.begin(), around.end(), fixed.begin(), fixed.end()),
                    "{} is attached at {} of {}, which does not enclose its reader {}", op.name,
-                   state.stage->attach_axis->name(), state.stage->attach_stage->op->name, reader->op().name);
+                   state.stage->attachment().axis()->name(), state.stage->attachment().consumer()->op->name,
+                   reader->op().name);
   }
   internal_check(!first, "{} is attached but nothing reads it", op.name);
   if (state.stage->tiles) round_to_tiles(state);

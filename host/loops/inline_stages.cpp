@@ -20,7 +20,7 @@ class Inliner : public ExprMutator {
     Expr read = ExprMutator::mutate_read(node, self);
     const Stage* stage = schedule_.find(node->op.get());
     internal_check(stage != nullptr, "{} is read but not part of the schedule", node->op->name);
-    if (stage->attach != AttachKind::kInline) return read;
+    if (!stage->attachment().is_inline()) return read;
     std::vector<std::pair<const VarNode*, Expr>> bindings;
     for (size_t i = 0; i < stage->op->axes.size(); ++i) {
       bindings.emplace_back(stage->op->axes[i]->var.as<VarNode>(), read.as<ReadNode>()->indices[i]);
@@ -50,7 +50,7 @@ Sources sources_of(const Stage& stage, const Schedule& schedule,
     walk(stage.op->body, [&](const Expr& e) {
       const auto* read = e.as<ReadNode>();
       const Stage* producer = read ? schedule.find(read->op.get()) : nullptr;
-      if (!producer || producer->attach != AttachKind::kInline) return;
+      if (!producer || !producer->attachment().is_inline()) return;
       for (const std::string& source : known.at(producer)) add(source);
     });
   }
@@ -66,11 +66,12 @@ void StageProgram::settle_scope(StageState& state) const {
   state.scope = state.stage->scope;
   if (state.scope != StorageScope::kGlobal) return;
   state.scope = StorageScope::kShared;
-  for (const Stage* stage = state.stage; stage->attach == AttachKind::kAt; stage = stage->attach_stage) {
-    for (const IterVarPtr& leaf : stage->attach_stage->leaves()) {
-      if (stage->attach_stage->kinds().of(leaf.get()) == LoopKind::kThread)
+  for (const Stage* stage = state.stage; stage->attachment().is_at_loop();
+       stage = stage->attachment().consumer()) {
+    for (const IterVarPtr& leaf : stage->attachment().consumer()->leaves()) {
+      if (stage->attachment().consumer()->kinds().of(leaf.get()) == LoopKind::kThread)
         state.scope = StorageScope::kLocal;
-      if (leaf == stage->attach_axis) break;
+      if (leaf == stage->attachment().axis()) break;
     }
   }
 }
@@ -98,7 +99,7 @@ bool StageProgram::is_read(const Stage& stage) const {
 void StageProgram::drop_unread_stages() {
   for (size_t i = states.size(); i-- > 0;) {  // readers first: who was read by dropped ones alone goes, too
     const Stage& stage = *states[i]->stage;
-    if (stage.attach != AttachKind::kAt || is_read(stage)) continue;
+    if (!stage.attachment().is_at_loop() || is_read(stage)) continue;
     by_stage.erase(&stage);
     states.erase(states.begin() + static_cast<ptrdiff_t>(i));
   }
@@ -113,7 +114,7 @@ void StageProgram::inline_stages() {
     Expr body = stage->op->body ? inliner.mutate(stage->op->body) : Expr();
     bodies[stage.get()] = body;
     sources[stage.get()] = sources_of(*stage, schedule, sources);
-    if (stage->attach == AttachKind::kInline) continue;
+    if (stage->attachment().is_inline()) continue;
     auto state = std::make_unique<StageState>();
     state->stage = stage.get();
     state->body = body;
@@ -127,8 +128,8 @@ void StageProgram::inline_stages() {
     internal_check(by_stage.count(stage) > 0, "output {} is inlined or a placeholder", output.op()->name);
   }
   for (const auto& state : states) {
-    if (state->stage->attach != AttachKind::kAt) continue;
-    auto consumer = by_stage.find(state->stage->attach_stage);
+    if (!state->stage->attachment().is_at_loop()) continue;
+    auto consumer = by_stage.find(state->stage->attachment().consumer());
     internal_check(consumer != by_stage.end(), "{} is attached to a stage that is inlined",
                    state->op().name);
     consumer->second->attached.push_back(state.get());

@@ -63,15 +63,15 @@ bool takes_turns(const StageState& producer) {
 
 /// Where the part of the current iteration starts.
 Expr NestBuilder::turn_offset(const StageState& producer) const {
-  const StageState& consumer = *program_.by_stage.at(producer.stage->attach_stage);
-  int leaf = consumer.leaf_index(producer.stage->attach_axis.get());
+  const StageState& consumer = *program_.by_stage.at(producer.stage->attachment().consumer());
+  int leaf = consumer.leaf_index(producer.stage->attachment().axis().get());
   return mod(consumer.leaf_vars[static_cast<size_t>(leaf)], Expr(2)) * Expr(producer.copy_elements);
 }
 
 std::vector<StageState*> NestBuilder::tiles_in_turn(const StageState& state, int leaf) const {
   std::vector<StageState*> tiles;
   for (StageState* producer : state.attached) {
-    if (takes_turns(*producer) && state.leaf_index(producer->stage->attach_axis.get()) == leaf)
+    if (takes_turns(*producer) && state.leaf_index(producer->stage->attachment().axis().get()) == leaf)
       tiles.push_back(producer);
   }
   return tiles;

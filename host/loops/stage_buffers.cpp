@@ -101,7 +101,8 @@ Buffer StageProgram::make_local(StageState& state, BufferNode buffer) {
   }
   const bool small = bytes <= kSmallBytes;
   const bool fits = small || (bytes <= kLocalBytes && local_bytes_ + bytes <= kAllLocalBytes);
-  const bool near = fits && !state.stage->once_a_thread;  // a stack does not outlast the iterations
+  const bool near =
+      fits && !state.stage->attachment().once_a_thread();  // a stack does not outlast the iterations
   buffer.scope = near || schedule.for_gpu ? BufferScope::kLocal : BufferScope::kThread;
   if (near && !small) local_bytes_ += bytes;
   return std::make_shared<BufferNode>(std::move(buffer));
@@ -123,7 +124,7 @@ Buffer StageProgram::make_buffer(StageState& state) {
     return std::make_shared<BufferNode>(std::move(buffer));
   }
   if (state.is_cooperative()) return make_tile(state, std::move(buffer));
-  const bool attached = state.stage->attach == AttachKind::kAt;
+  const bool attached = state.stage->attachment().is_at_loop();
   const bool local = attached && (state.stage->scope == StorageScope::kLocal || in_parallel_loop(state) ||
                                   state.scope == StorageScope::kLocal);
   if (local) return make_local(state, std::move(buffer));

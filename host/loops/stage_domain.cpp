@@ -87,9 +87,9 @@ void StageProgram::make_loops_of(StageState& state) {
       internal_error("{}: {} is bound to threads, but its extent {} is not constant", stage.op->name,
                      leaf->name(), to_string(extent));
     }
-    internal_check(kind != LoopKind::kBlock || stage.attach == AttachKind::kRoot,
+    internal_check(kind != LoopKind::kBlock || stage.attachment().is_root(),
                    "{}: {} is bound to blocks, but the stage is not at root", stage.op->name, leaf->name());
-    internal_check(kind != LoopKind::kParallel || (stage.attach == AttachKind::kRoot && i == 0),
+    internal_check(kind != LoopKind::kParallel || (stage.attachment().is_root() && i == 0),
                    "{}: only the outermost loop of a stage at root may be parallel, {} is not",
                    stage.op->name, leaf->name());
     simplifier.bind(var, Expr(0), extent);

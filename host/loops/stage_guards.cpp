@@ -38,7 +38,7 @@ int NestBuilder::meeting_leaf(const StageState& state) const {
   int leaf = -1;
   for (const StageState* producer : state.attached) {
     if (producer->is_cooperative() || meets(*producer))
-      leaf = std::max(leaf, state.leaf_index(producer->stage->attach_axis.get()));
+      leaf = std::max(leaf, state.leaf_index(producer->stage->attachment().axis().get()));
   }
   if (reduces_over_threads(state)) leaf = std::max(leaf, first_reduce_leaf(state));
   return leaf;

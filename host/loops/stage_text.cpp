@@ -43,11 +43,11 @@ std::string_view word(TailStrategy tail) {
   return "";
 }
 
-std::string word(AttachKind attach, const Stage& stage) {
-  if (attach == AttachKind::kInline) return "inline";
-  if (attach == AttachKind::kRoot) return "at root";
-  return fmt::format("at {} of {}{}", stage.attach_axis->name(), stage.attach_stage->op->name,
-                     stage.once_a_thread ? ", once a thread" : "");
+std::string word(const Attachment& attachment) {
+  if (attachment.is_inline()) return "inline";
+  if (attachment.is_root()) return "at root";
+  return fmt::format("at {} of {}{}", attachment.axis()->name(), attachment.consumer()->op->name,
+                     attachment.once_a_thread() ? ", once a thread" : "");
 }
 
 /// What is computed, and where.
@@ -57,8 +57,8 @@ std::string head(const Stage& stage, StorageScope scope, const std::string& sour
   for (size_t i = 0; i < op.result_shapes.size(); ++i)
     results.push_back(fmt::format("{}[{}]", name_of(op.result_dtypes[i]), list(op.result_shapes[i])));
   std::string text = sources.empty() ? "" : fmt::format("  // {}\n", sources);
-  return text + fmt::format("  stage {}: {} {}{}\n", op.name, fmt::join(results, ", "), word(stage.attach, stage),
-                            word(scope));
+  return text + fmt::format("  stage {}: {} {}{}\n", op.name, fmt::join(results, ", "),
+                            word(stage.attachment()), word(scope));
 }
 
 void add_relations(const Stage& stage, std::string& text) {
@@ -104,7 +104,7 @@ void add_body(const OperationNode& op, const Expr& body, std::string& text) {
 
 std::string scheduled(const Stage& stage, StorageScope scope, const Expr& body, const std::string& sources) {
   std::string text = head(stage, scope, sources);
-  if (stage.attach == AttachKind::kInline) {
+  if (stage.attachment().is_inline()) {
     add_body(*stage.op, body, text);
     return text;
   }

@@ -25,11 +25,11 @@ int last_block_leaf(const StageState& state) {
 /// The threads that run `state`, by where it is attached; values of its thread-bound leaves.
 void StageProgram::assign_group(StageState& state) {
   int count = static_cast<int>(state.leaf_vars.size());
-  if (state.stage->attach == AttachKind::kRoot || state.is_cooperative()) {
+  if (state.stage->attachment().is_root() || state.is_cooperative()) {
     state.group = {state.root->thread_var, state.root->block_threads};
   } else {
-    const StageState& consumer = *by_stage.at(state.stage->attach_stage);
-    int leaf = consumer.leaf_index(state.stage->attach_axis.get());
+    const StageState& consumer = *by_stage.at(state.stage->attachment().consumer());
+    int leaf = consumer.leaf_index(state.stage->attachment().axis().get());
     int64_t all = consumer.threads_of_all();
     int64_t rest = consumer.threads_of(leaf + 1, static_cast<int>(consumer.leaf_vars.size()));
     if (all == 1) {
@@ -52,7 +52,7 @@ void StageProgram::assign_group(StageState& state) {
     thread_values[state.leaf_vars[at].as<VarNode>()] = digit;
   }
   bool one = state.is_cooperative() && used == 1;
-  bool root_alone = state.stage->attach == AttachKind::kRoot;
+  bool root_alone = state.stage->attachment().is_root();
   if (used < state.group.size && (used > 1 || one || root_alone)) {
     state.guards.push_back({lt(state.group.index, Expr(used)), -1, false, StageGuard::Kind::kThread});
   }
@@ -62,11 +62,11 @@ void StageProgram::assign_threads() {
   for (auto it = states.rbegin(); it != states.rend(); ++it) {  // readers first
     StageState& state = **it;
     if (state.op().kind != OperationNode::Kind::kCompute) continue;
-    if (state.stage->attach == AttachKind::kRoot) {
+    if (state.stage->attachment().is_root()) {
       state.root = &state;
       state.thread_var = make_var(unique("thread"));
     } else {
-      state.root = by_stage.at(state.stage->attach_stage)->root;
+      state.root = by_stage.at(state.stage->attachment().consumer())->root;
     }
     // A root stage without threads of its own has as many as the stages inside need.
     bool own = state.root->threads_of_all() > 1 && &state != state.root;

@@ -111,7 +111,7 @@ void compute_at(const ScheduledStage& self, const ScheduledStage& consumer, cons
   if (std::ranges::find(at.leaves(), axis.axis) == at.leaves().end())
     user_error("compute_at of {}: {} is not one of the loops of {}", self.stage->op->name, axis.axis->name(),
                at.op->name);
-  for (const Stage* around = consumer.stage; around != nullptr; around = around->attach_stage) {
+  for (const Stage* around = consumer.stage; around != nullptr; around = around->attachment().consumer()) {
     if (around == self.stage)
       user_error("{} is computed in {}, which is computed in it", at.op->name, self.stage->op->name);
   }

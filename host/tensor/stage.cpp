@@ -91,26 +91,22 @@ void Stage::prefetch(const IterVarPtr& axis, Tensor tensor, std::vector<Expr> in
 void Stage::compute_at(Stage& consumer, IterVarPtr axis) {
   internal_check(op->kind == OperationNode::Kind::kCompute, "compute_at of {}, which is no compute",
                  op->name);
-  attach = AttachKind::kAt;
-  attach_stage = &consumer;
-  attach_axis = axis;
+  attachment_ = Attachment::at(consumer, std::move(axis));
 }
 void Stage::compute_once_a_thread(Stage& consumer, IterVarPtr axis) {
   internal_check(consumer.kinds().of(axis.get()) == LoopKind::kParallel,
                  "{} is made once a thread, but {} of {} is not parallel", op->name, axis->name(),
                  consumer.op->name);
-  compute_at(consumer, std::move(axis));
-  once_a_thread = true;
+  compute_at(consumer, axis);
+  attachment_ = Attachment::once_a_thread_at(consumer, std::move(axis));
 }
 void Stage::compute_inline() {
   internal_check(op->kind == OperationNode::Kind::kCompute && op->reduce_axes.empty(),
                  "compute_inline of {}, which is not an element-by-element compute", op->name);
-  attach = AttachKind::kInline;
+  attachment_ = Attachment::inlined();
 }
 void Stage::compute_root() {
-  attach = AttachKind::kRoot;
-  attach_stage = nullptr;
-  attach_axis = nullptr;
+  attachment_ = Attachment::root();
 }
 
 }  // namespace gantry

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/tensor/attachment.h"
 #include "host/tensor/loop_kinds.h"
 #include "host/tensor/loop_order.h"
 #include "host/tensor/tensor.h"
@@ -23,7 +24,6 @@ enum class MmaShape : uint8_t {
   kM16N8K8F16,    ///< from sm_75
 };
 
-enum class AttachKind : uint8_t { kRoot, kInline, kAt };
 /// Where a stage's result lives: kernel-wide scratch from the workspace, the stack/registers of the loop, a
 /// GPU block's shared memory, or a matrix tile spread over the registers of a warp.
 enum class StorageScope : uint8_t { kGlobal, kLocal, kShared, kFragment };
@@ -38,12 +38,8 @@ struct PrefetchHint {
 class Stage {
  public:
   Operation op;  ///< may be replaced by cache_write / cache_read
-  AttachKind attach = AttachKind::kRoot;
-  Stage* attach_stage = nullptr;
-  IterVarPtr attach_axis;
   StorageScope scope = StorageScope::kGlobal;
   bool bounded = false;             ///< see bound_to_reads
-  bool once_a_thread = false;       ///< see compute_once_a_thread
   std::vector<IterVarPtr> shifted;  ///< see shift_region
   std::vector<Expr> skipped;        ///< see skip_unless
   /// kShared: elements added to each row (all but the last dimension), so that columns fall into other banks.
@@ -71,6 +67,7 @@ class Stage {
   const std::vector<IterVarPtr>& leaves() const { return order_.leaves(); }
   const std::vector<AxisRelation>& relations() const { return order_.relations(); }
   const LoopKinds& kinds() const { return kinds_; }
+  const Attachment& attachment() const { return attachment_; }
 
   /// Divides `axis` into (outer, inner of extent factor). `factor` may be symbolic only if it divides
   /// exactly.
@@ -176,6 +173,7 @@ class Stage {
   friend class Schedule;  // caches replace a stage's operation
   LoopOrder order_;
   LoopKinds kinds_;
+  Attachment attachment_ = Attachment::root();
 };
 
 }  // namespace gantry

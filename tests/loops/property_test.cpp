@@ -114,8 +114,8 @@ TEST(Lowering, RandomSchedulesAgree) {
     bool attached = pick(3) != 0;
     if (attached)
       s[pool].compute_at(out, out.leaves()[static_cast<size_t>(pick(static_cast<int>(out.leaves().size())))]);
-    if (s[doubled].attach == AttachKind::kRoot && attached && pick(2))
-      s[doubled].compute_at(out, s[pool].attach_axis);
+    if (s[doubled].attachment().is_root() && attached && pick(2))
+      s[doubled].compute_at(out, s[pool].attachment().axis());
     Floats data = random_floats(static_cast<size_t>((h + 2) * (w + 2) * c), seed), expected;
     for (int64_t i = 0; i < h; ++i)
       for (int64_t j = 0; j < w; ++j)

@@ -45,7 +45,7 @@ double largest_difference(std::string_view op, std::shared_ptr<Attrs> attrs, con
   const Schedule schedule = make_schedule(outputs, find_target("x86-64-v3"));
   if (attached != nullptr) {
     *attached = 0;
-    for (const auto& stage : schedule.stages()) *attached += stage->attach == AttachKind::kAt ? 1 : 0;
+    for (const auto& stage : schedule.stages()) *attached += stage->attachment().is_at_loop() ? 1 : 0;
   }
   const LoopKernel kernel = run_loop_passes(lower_schedule(schedule, tensors, "kernel"), {});
   std::vector<std::span<std::byte>> arguments;

@@ -243,7 +243,7 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
 
   inline_elementwise(schedule);
   for (const auto& stage : schedule.stages())
-    if (stage->attach == AttachKind::kRoot && stage->op->role == Role::kHalfOperand)
+    if (stage->attachment().is_root() && stage->op->role == Role::kHalfOperand)
       schedule_half_operand(*stage, worth_threads(work), target);
   size_t done = 0;
   for (const auto& stage : schedule.stages()) {

@@ -79,7 +79,7 @@ class InlinedBody : public ExprMutator {
   Expr mutate_read(const ReadNode* node, const Expr& self) override {
     Expr read = ExprMutator::mutate_read(node, self);
     const Stage* stage = schedule_.find(node->op.get());
-    if (!stage || stage->attach != AttachKind::kInline) return read;
+    if (!stage || !stage->attachment().is_inline()) return read;
     std::vector<std::pair<const VarNode*, Expr>> bindings;
     for (size_t i = 0; i < stage->op->axes.size(); ++i)
       bindings.emplace_back(stage->op->axes[i]->var.as<VarNode>(), read.as<ReadNode>()->indices[i]);

@@ -293,7 +293,7 @@ IterVarPtr schedule_output(const PackedProduct& p, std::optional<size_t> rows, c
 void spill_accumulators(Schedule& schedule, const PackedProduct& p, std::optional<size_t> rows,
                         const IterVarPtr& attach, const Target& target) {
   for (const auto& stage : schedule.stages()) {
-    if (stage->attach != AttachKind::kInline) continue;
+    if (!stage->attachment().is_inline()) continue;
     auto readers = readers_of(schedule, *p.anchor.op);
     if (std::find(readers.begin(), readers.end(), stage->op.get()) == readers.end()) continue;
     stage->compute_at(p.output, attach);
@@ -326,7 +326,7 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   p.worth_it = !volume || *volume * std::max<int64_t>(p.work.reduction, 1) >= kParallelThreshold * 4;
   p.heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
   for (const auto& stage : schedule.stages()) {
-    if (stage->attach != AttachKind::kRoot) continue;
+    if (!stage->attachment().is_root()) continue;
     if (stage->op->role == Role::kPad) schedule_elementwise(*stage, target);
     if (stage->op->role == Role::kHalfOperand) schedule_half_operand(*stage, p.worth_it, target);
   }

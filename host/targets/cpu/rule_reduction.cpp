@@ -84,7 +84,7 @@ OperationNode with_inlined(const Schedule& schedule, const OperationNode& op) {
   // Stages stand in order: a producer's own reads are replaced after it.
   const auto& stages = schedule.stages();
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    if ((*stage)->attach == AttachKind::kInline) whole.body = inline_reads(whole.body, *(*stage)->op);
+    if ((*stage)->attachment().is_inline()) whole.body = inline_reads(whole.body, *(*stage)->op);
   }
   return whole;
 }

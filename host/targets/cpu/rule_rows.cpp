@@ -84,7 +84,7 @@ RowStages find_rows(Schedule& schedule, const Stage& output, const Target& targe
       if (!last || read_stride(op, op.reduce_axes.back()->var) != std::optional<int>(1)) return {};
     }
     if (is_reduction(op) || reads) of_rows.push_back(&op);
-    const bool inlined = stage->attach == AttachKind::kInline;
+    const bool inlined = stage->attachment().is_inline();
     if (stage.get() == &output || (inlined && !(reads && worth_keeping(schedule, op)))) continue;
     if (inlined && !fits_row_buffer(op, found.rows, target)) continue;
     // What comes before the first reduction stays where it is: it is no part of a row.

@@ -40,11 +40,11 @@ void schedule_stages_at_root(Schedule& schedule, const Target& target) {
   inline_elementwise(schedule);
   std::vector<Operation> roots;
   for (const auto& stage : schedule.stages()) {
-    if (stage->attach == AttachKind::kRoot && is_compute(*stage->op)) roots.push_back(stage->op);
+    if (stage->attachment().is_root() && is_compute(*stage->op)) roots.push_back(stage->op);
   }
   for (const Operation& op : roots) {
     Stage& stage = schedule[op];
-    if (stage.attach != AttachKind::kRoot || pads_reduction(schedule, stage)) continue;
+    if (!stage.attachment().is_root() || pads_reduction(schedule, stage)) continue;
     if (is_window_lines(*op)) continue;  // its second step places it
     if (is_partial_sum(*op)) {
       schedule_partial_sum(schedule, stage, target);

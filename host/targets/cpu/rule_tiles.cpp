@@ -249,7 +249,7 @@ Stage& place_output(Schedule& schedule, const TileStages& tiles) {
   inline_elementwise(schedule, tiles.partial);
   if (tiles.partial) return *tiles.partial;
   Stage& owner = owner_of(schedule, *tiles.output);
-  if (&owner != tiles.output && tiles.output->attach != AttachKind::kInline) tiles.output->compute_inline();
+  if (&owner != tiles.output && !tiles.output->attachment().is_inline()) tiles.output->compute_inline();
   if (&owner == tiles.output) tiles.output->compute_root();
   return owner;
 }
@@ -377,7 +377,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   schedule_rows(*tiles.rows, makers, depth_parts, geometry);
   for (const auto& stage : schedule.stages()) {
     bool done = stage.get() == &owner || stage.get() == tiles.rows || stage.get() == tiles.product;
-    if (!done && stage->attach == AttachKind::kRoot && is_compute(*stage->op) && !is_reduction(*stage->op))
+    if (!done && stage->attachment().is_root() && is_compute(*stage->op) && !is_reduction(*stage->op))
       schedule_elementwise(*stage, target);
   }
   return true;

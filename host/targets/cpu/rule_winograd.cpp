@@ -317,7 +317,7 @@ bool schedule_winograd(Schedule& schedule, const Target& target) {
   inline_elementwise(schedule, s.input);
   for (const auto& stage : schedule.stages()) {
     const bool other = stage.get() != s.root && stage.get() != s.input && stage.get() != s.tile_rows;
-    if (other && stage->attach == AttachKind::kRoot && is_compute(*stage->op))
+    if (other && stage->attachment().is_root() && is_compute(*stage->op))
       schedule_elementwise(*stage, target);
   }
   return true;

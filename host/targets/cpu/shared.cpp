@@ -132,7 +132,7 @@ int result_lanes(const ProductTile& tile, const OperationNode& output, const Tar
 
 Stage* padding_of(const Schedule& schedule, const Stage& reduction) {
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->role != Role::kPad || stage->attach != AttachKind::kRoot) continue;
+    if (stage->op->role != Role::kPad || !stage->attachment().is_root()) continue;
     auto readers = readers_of(schedule, *stage->op);
     if (readers.size() == 1 && readers.front() == reduction.op.get()) return stage.get();
   }
@@ -227,7 +227,7 @@ bool should_inline(const Schedule& schedule, const Stage& stage) {
 
 void inline_elementwise(Schedule& schedule, const Stage* kept) {
   for (const auto& stage : schedule.stages()) {
-    if (stage.get() != kept && stage->attach == AttachKind::kRoot && should_inline(schedule, *stage))
+    if (stage.get() != kept && stage->attachment().is_root() && should_inline(schedule, *stage))
       stage->compute_inline();
   }
 }

@@ -23,7 +23,7 @@ Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
   if (schedule.outputs().size() != 1) return nullptr;
   Stage& output = schedule[schedule.outputs()[0]];
   if (&output == &reduction || !is_compute(*output.op) || is_reduction(*output.op)) return nullptr;
-  if (output.axes().size() != reduction.axes().size() || output.attach != AttachKind::kRoot) return nullptr;
+  if (output.axes().size() != reduction.axes().size() || !output.attachment().is_root()) return nullptr;
   for (size_t i = 0; i < output.axes().size(); ++i) {
     if (!structurally_equal(simplify(output.axes()[i]->extent), simplify(reduction.axes()[i]->extent)))
       return nullptr;

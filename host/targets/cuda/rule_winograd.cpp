@@ -49,7 +49,7 @@ void schedule_winograd(Schedule& schedule) {
   if (!columns) return;
   Stage& output = schedule[schedule.outputs()[0]];
   Stage* transformed = stage_of(schedule, Role::kWinogradOutput);
-  bool follows = transformed->attach == AttachKind::kInline && output.axes().size() >= 4;
+  bool follows = transformed->attachment().is_inline() && output.axes().size() >= 4;
   schedule_output(follows ? output : *transformed, *columns);
 }
 

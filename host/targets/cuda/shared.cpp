@@ -105,14 +105,14 @@ bool should_inline(const Schedule& schedule, const Stage& stage) {
 
 void inline_elementwise(Schedule& schedule) {
   for (const auto& stage : schedule.stages()) {
-    if (stage->attach == AttachKind::kRoot && should_inline(schedule, *stage)) stage->compute_inline();
+    if (stage->attachment().is_root() && should_inline(schedule, *stage)) stage->compute_inline();
   }
 }
 
 std::vector<Stage*> root_stages(Schedule& schedule) {
   std::vector<Stage*> roots;
   for (const auto& stage : schedule.stages()) {
-    if (stage->attach == AttachKind::kRoot && is_compute(*stage->op)) roots.push_back(stage.get());
+    if (stage->attachment().is_root() && is_compute(*stage->op)) roots.push_back(stage.get());
   }
   return roots;
 }
