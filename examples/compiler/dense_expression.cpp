@@ -25,7 +25,7 @@ bool work() {
   out.unroll(row_in_tile);
   out.parallel(row);
   Stage& sums = schedule[product];
-  sums.scope = StorageScope::kLocal;
+  sums.set_scope(StorageScope::kLocal);
   sums.compute_at(out, unit);
   sums.reorder({k, sums.axes()[0], sums.axes()[1]});
   sums.unroll(sums.axes()[0]);

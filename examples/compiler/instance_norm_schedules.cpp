@@ -45,7 +45,7 @@ Schedule for_cpus(const InstanceNorm& norm) {
   out.parallel(plane);
   for (const Tensor& sums : {norm.mean, norm.variance}) {
     Stage& stage = schedule[sums];
-    stage.scope = StorageScope::kLocal;
+    stage.set_scope(StorageScope::kLocal);
     stage.compute_at(out, plane);
     stage.vectorize(stage.split(stage.reduce_axes()[0], 8).second);
   }
@@ -65,7 +65,7 @@ Schedule for_gpus(const InstanceNorm& norm) {
   out.bind(thread, LoopKind::kThread);
   for (const Tensor& sums : {norm.mean, norm.variance}) {
     Stage& stage = schedule[sums];
-    stage.scope = StorageScope::kShared;
+    stage.set_scope(StorageScope::kShared);
     stage.compute_at(out, plane);
     stage.bind(stage.split(stage.reduce_axes()[0], kThreads).second, LoopKind::kThread);
   }

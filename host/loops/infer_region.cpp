@@ -129,7 +129,9 @@ void StageProgram::infer_region(StageState& state) {
 /// Stage::shift_region, where a region of the extent that was found fits the axis.
 void StageProgram::shift_inwards(StageState& state) {
   for (size_t d = 0; d < state.op().axes.size(); ++d) {
-    if (std::ranges::find(state.stage->shifted, state.op().axes[d]) == state.stage->shifted.end()) continue;
+    if (std::ranges::find(state.stage->region().shifted, state.op().axes[d]) ==
+        state.stage->region().shifted.end())
+      continue;
     const Expr last = simplifier.simplify(state.op().axes[d]->extent - state.extent[d]);
     if (simplifier.prove(ge(last, Expr(0)))) state.low[d] = simplifier.simplify(min(state.low[d], last));
   }

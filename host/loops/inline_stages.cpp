@@ -63,7 +63,7 @@ Sources sources_of(const Stage& stage, const Schedule& schedule,
 /// Inside a launch there is no kernel-wide scratch: what has no other place is in the registers of a thread,
 /// or of the block where no thread is chosen yet.
 void StageProgram::settle_scope(StageState& state) const {
-  state.scope = state.stage->scope;
+  state.scope = state.stage->memory().scope;
   if (state.scope != StorageScope::kGlobal) return;
   state.scope = StorageScope::kShared;
   for (const Stage* stage = state.stage; stage->attachment().is_at_loop();

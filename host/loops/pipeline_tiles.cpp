@@ -58,7 +58,7 @@ class FillSplitter : public StmtMutator {
 }  // namespace
 
 bool takes_turns(const StageState& producer) {
-  return producer.root && producer.is_cooperative() && producer.stage->double_buffered;
+  return producer.root && producer.is_cooperative() && producer.stage->memory().double_buffered;
 }
 
 /// Where the part of the current iteration starts.

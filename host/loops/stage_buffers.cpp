@@ -113,7 +113,8 @@ Buffer StageProgram::make_buffer(StageState& state) {
   buffer.name = unique(state.op().name);
   buffer.dtype = state.op().result_dtypes[0];
   state.storage = state.extent;
-  if (state.storage.size() > 1) state.storage.back() = state.storage.back() + Expr(state.stage->row_padding);
+  if (state.storage.size() > 1)
+    state.storage.back() = state.storage.back() + Expr(state.stage->memory().row_padding);
   buffer.element_count = simplifier.simplify(product(state.storage));
   buffer.alignment = 64;
   internal_check(state.stage->mma.has_value() == (state.scope == StorageScope::kFragment),
@@ -125,8 +126,8 @@ Buffer StageProgram::make_buffer(StageState& state) {
   }
   if (state.is_cooperative()) return make_tile(state, std::move(buffer));
   const bool attached = state.stage->attachment().is_at_loop();
-  const bool local = attached && (state.stage->scope == StorageScope::kLocal || in_parallel_loop(state) ||
-                                  state.scope == StorageScope::kLocal);
+  const bool local = attached && (state.stage->memory().scope == StorageScope::kLocal ||
+                                  in_parallel_loop(state) || state.scope == StorageScope::kLocal);
   if (local) return make_local(state, std::move(buffer));
   buffer.scope = BufferScope::kScratch;
   kernel.scratch.push_back(std::make_shared<BufferNode>(std::move(buffer)));

@@ -43,7 +43,9 @@ struct StageState {
   Buffer buffer;
   bool whole_buffer = false;  ///< the buffer holds the full tensor, not just the region
   /// Only what is read, where the stage is attached or bounded.
-  bool computes_part() const { return stage->attachment().is_at_loop() || (stage->bounded && !whole_buffer); }
+  bool computes_part() const {
+    return stage->attachment().is_at_loop() || (stage->region().bounded && !whole_buffer);
+  }
   std::vector<Expr> leaf_vars, leaf_extents;
   std::map<const VarNode*, Expr> axis_values;  ///< variables of the op's axes in terms of leaf_vars
   /// The same for what the iterations read, which guards keep within the parts that are split unevenly.

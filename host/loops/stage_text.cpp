@@ -80,12 +80,14 @@ void add_choices(const Stage& stage, std::string& text) {
   if (stage.mma) line(text, "the three innermost loops are a matrix instruction");
   if (stage.tiles) line(text, fmt::format("the five innermost loops are products of {}", name_of(*stage.tiles)));
   if (stage.rows_end) line(text, fmt::format("rows from {} on are not read", to_string(stage.rows_end)));
-  if (stage.row_padding > 0) line(text, fmt::format("rows are {} elements longer", stage.row_padding));
-  if (stage.double_buffered) line(text, "double-buffered");
-  if (stage.bounded) line(text, "only what is read");
+  if (stage.memory().row_padding > 0)
+    line(text, fmt::format("rows are {} elements longer", stage.memory().row_padding));
+  if (stage.memory().double_buffered) line(text, "double-buffered");
+  if (stage.region().bounded) line(text, "only what is read");
   if (stage.part_axis) line(text, fmt::format("summed in parts from {} inwards", stage.part_axis->name()));
   for (const IterVarPtr& axis : stage.half_axes) line(text, fmt::format("summed in f16 from {} inwards", axis->name()));
-  for (const IterVarPtr& axis : stage.shifted) line(text, fmt::format("regions of {} shift inwards", axis->name()));
+  for (const IterVarPtr& axis : stage.region().shifted)
+    line(text, fmt::format("regions of {} shift inwards", axis->name()));
   for (const Expr& claim : stage.skipped) line(text, fmt::format("zero unless {}", to_string(claim)));
   for (const PrefetchHint& hint : stage.prefetches)
     line(text, fmt::format("prefetch {}[{}] at {}", hint.tensor.op()->name, list(hint.indices), hint.at->name()));
@@ -138,7 +140,8 @@ std::string_view word(StageGuard::Kind kind) {
 /// Of a stage whose loops are known.
 std::string looped(const StageState& state) {
   const Stage& stage = *state.stage;
-  std::string text = head(stage, state.scope == StorageScope::kGlobal ? stage.scope : state.scope, state.sources);
+  std::string text =
+      head(stage, state.scope == StorageScope::kGlobal ? stage.memory().scope : state.scope, state.sources);
   for (size_t d = 0; d < state.low.size(); ++d) {
     const IterVarPtr& axis = state.op().axes[d];
     line(text, fmt::format("region {} in [{}, +{})", axis->name(), to_string(state.low[d]), to_string(state.extent[d])));
@@ -165,13 +168,14 @@ std::string StageProgram::text() const {
   if (states.empty()) {
     for (const auto& stage : schedule.stages()) {
       if (stage->op->kind != OperationNode::Kind::kPlaceholder)
-        text += scheduled(*stage, stage->scope, stage->op->body, stage->op->source);
+        text += scheduled(*stage, stage->memory().scope, stage->op->body, stage->op->source);
     }
     return text;
   }
   for (const auto& state : states) {
     const bool known = !state->axis_values.empty();
-    text += known ? looped(*state) : scheduled(*state->stage, state->stage->scope, state->body, state->sources);
+    text += known ? looped(*state)
+                  : scheduled(*state->stage, state->stage->memory().scope, state->body, state->sources);
     if (state->buffer) line(text, fmt::format("{} {}", state->whole_buffer ? "in" : "a part in", to_string(*state->buffer)));
   }
   return text;

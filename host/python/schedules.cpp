@@ -257,13 +257,13 @@ void add_placing(py::class_<ScheduledStage>& type) {
           "scope",
           [](const ScheduledStage& self) {
             for (const auto& entry : kScopes) {
-              if (entry.value == self.stage->scope) return std::string(entry.name);
+              if (entry.value == self.stage->memory().scope) return std::string(entry.name);
             }
             internal_error("a scope without a name");
           },
           [](const ScheduledStage& self, const std::string& name) {
             const StorageScope scope = find(kScopes, "scope", name);
-            self.change([&](Stage& stage) { stage.scope = scope; });
+            self.change([&](Stage& stage) { stage.set_scope(scope); });
           },
           "Where its result lives: \"global\", the kernel's workspace; \"local\", registers\n"
           "or the thread's stack; GPU: \"shared\", the block's memory; \"fragment\", a matrix\n"

@@ -73,7 +73,7 @@ Tensor Schedule::cache_write(const Tensor& tensor, StorageScope scope) {
   auto copy = std::make_shared<OperationNode>(*copy_of(cache, stage.op->name));
   copy->role = stage.op->role;
   Stage* cache_stage = insert_before(stage, cached);
-  cache_stage->scope = scope;
+  cache_stage->set_scope(scope);
   stage.op = copy;
   stage.order_ = LoopOrder(*copy);
   by_op_[copy.get()] = &stage;
@@ -91,7 +91,7 @@ Tensor Schedule::cache_read(const Tensor& tensor, StorageScope scope, const std:
   auto after =
       std::find_if(stages_.begin(), stages_.end(), [&](const auto& s) { return s.get() == &source; });
   auto made = std::make_unique<Stage>(copy.op());
-  made->scope = scope;
+  made->set_scope(scope);
   by_op_[copy.op().get()] = made.get();
   stages_.insert(after + 1, std::move(made));
   for (const Operation& reader : readers) {

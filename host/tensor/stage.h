@@ -11,6 +11,7 @@
 #include "host/tensor/attachment.h"
 #include "host/tensor/loop_kinds.h"
 #include "host/tensor/loop_order.h"
+#include "host/tensor/stage_memory.h"
 #include "host/tensor/tensor.h"
 #include "host/tensor/tile_unit.h"
 
@@ -24,10 +25,6 @@ enum class MmaShape : uint8_t {
   kM16N8K8F16,    ///< from sm_75
 };
 
-/// Where a stage's result lives: kernel-wide scratch from the workspace, the stack/registers of the loop, a
-/// GPU block's shared memory, or a matrix tile spread over the registers of a warp.
-enum class StorageScope : uint8_t { kGlobal, kLocal, kShared, kFragment };
-
 /// Elements asked for before they are needed; see Stage::prefetch.
 struct PrefetchHint {
   IterVarPtr at;
@@ -37,15 +34,8 @@ struct PrefetchHint {
 
 class Stage {
  public:
-  Operation op;  ///< may be replaced by cache_write / cache_read
-  StorageScope scope = StorageScope::kGlobal;
-  bool bounded = false;             ///< see bound_to_reads
-  std::vector<IterVarPtr> shifted;  ///< see shift_region
-  std::vector<Expr> skipped;        ///< see skip_unless
-  /// kShared: elements added to each row (all but the last dimension), so that columns fall into other banks.
-  int64_t row_padding = 0;
-  /// kShared stages attached to a serial loop: the next iteration's tile is fetched while this one is used.
-  bool double_buffered = false;
+  Operation op;               ///< may be replaced by cache_write / cache_read
+  std::vector<Expr> skipped;  ///< see skip_unless
   std::vector<PrefetchHint> prefetches;
   std::optional<MmaShape> mma;    ///< the three innermost leaves (m, n, k) are one tensor-core instruction
   std::optional<TileUnit> tiles;  ///< the five innermost leaves are products of that unit
@@ -68,6 +58,8 @@ class Stage {
   const std::vector<AxisRelation>& relations() const { return order_.relations(); }
   const LoopKinds& kinds() const { return kinds_; }
   const Attachment& attachment() const { return attachment_; }
+  const StageMemory& memory() const { return memory_; }
+  const StageRegion& region() const { return region_; }
 
   /// Divides `axis` into (outer, inner of extent factor). `factor` may be symbolic only if it divides
   /// exactly.
@@ -101,10 +93,12 @@ class Stage {
   /// to 32 or a multiple of 32. Up to 32 threads need no barrier: rows on a digit of 4, columns on one of 32,
   /// and a kLocal maximum attached at the row's leaf whose reduction axis is bound to 32 threads.
   void bind(const IterVarPtr& axis, LoopKind kind);
-  /// See row_padding.
-  void pad_rows(int64_t elements) { row_padding = elements; }
-  /// See double_buffered; the stage must be an elementwise one of scope kShared, its consumer's loop serial.
-  void double_buffer() { double_buffered = true; }
+  void set_scope(StorageScope scope) { memory_.scope = scope; }
+  /// See StageMemory::row_padding.
+  void pad_rows(int64_t elements) { memory_.row_padding = elements; }
+  /// See StageMemory::double_buffered; the stage must be an elementwise one of scope kShared, its consumer's
+  /// loop serial.
+  void double_buffer() { memory_.double_buffered = true; }
   /// The leaves from `axis` inwards are m, n, k of exactly the instruction's size. The stage is a sum over k
   /// of a(m, k) * b(k, n) in f32 (for half precision: of casts to f32), of scope kFragment, attached inside
   /// the thread-bound leaves of a consumer; a and b are read from tiles in shared memory (any layout; pairs
@@ -153,14 +147,14 @@ class Stage {
   void prefetch(const IterVarPtr& axis, Tensor tensor, std::vector<Expr> indices);
   /// At root, no output: computes and keeps only the box around the elements that are read, where lowering
   /// finds one, instead of all.
-  void bound_to_reads() { bounded = true; }
+  void bound_to_reads() { region_.bounded = true; }
   /// Terms of the stage's sum are zero where `condition`, in terms of the op's axes and reduction axes, is
   /// false: lowering leaves out iterations of the innermost leaf that it depends on. Any number of them. CPUs
   /// only.
   void skip_unless(Expr condition) { skipped.push_back(std::move(condition)); }
   /// Attached: of the op's `axis`, the last region that the consumer needs starts earlier, as with
   /// TailStrategy::kShiftInwards, instead of going beyond the end, so that computing it needs no conditions.
-  void shift_region(const IterVarPtr& axis) { shifted.push_back(axis); }
+  void shift_region(const IterVarPtr& axis) { region_.shifted.push_back(axis); }
   void compute_at(Stage& consumer, IterVarPtr axis);
   /// Attached at `axis`, the parallel loop of `consumer`, but not made anew in each iteration: every thread
   /// that takes part makes all that the loop reads, before its first iteration, and keeps it. What takes the
@@ -174,6 +168,8 @@ class Stage {
   LoopOrder order_;
   LoopKinds kinds_;
   Attachment attachment_ = Attachment::root();
+  StageMemory memory_;
+  StageRegion region_;
 };
 
 }  // namespace gantry

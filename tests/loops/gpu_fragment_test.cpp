@@ -77,7 +77,7 @@ TEST_P(GpuFragment, AProductOfTilesIsRight) {
 
   Stage& acc = s[product];
   acc.compute_at(out, member);
-  acc.scope = StorageScope::kFragment;
+  acc.set_scope(StorageScope::kFragment);
   auto [ko, k_in] = acc.split(acc.reduce_axes()[0], 16);
   auto [ks, kk] = acc.split(k_in, Expr(depth));
   auto [mt, mm] = acc.split(acc.axes()[0], 16);
@@ -89,7 +89,7 @@ TEST_P(GpuFragment, AProductOfTilesIsRight) {
   for (const Tensor& tile : {a_tile, b_tile}) {
     Stage& stage = s[tile];
     stage.compute_at(acc, ko);
-    stage.scope = StorageScope::kShared;
+    stage.set_scope(StorageScope::kShared);
     stage.pad_rows(4);
     if (c.doubled) stage.double_buffer();
     auto [turn, thread] = stage.split(stage.fuse(stage.axes()[0], stage.axes()[1]), 128);

@@ -34,12 +34,12 @@ class RandomGpuSchedule {
       sum.compute_at(
           out,
           out.leaves()[static_cast<size_t>(blocks_ + pick(static_cast<int>(out.leaves().size()) - blocks_))]);
-      sum.scope = pick(2) ? StorageScope::kShared : StorageScope::kLocal;
+      sum.set_scope(pick(2) ? StorageScope::kShared : StorageScope::kLocal);
       if (pick(2)) sum.split(sum.leaves()[static_cast<size_t>(pick(3))], Expr(2 + pick(3)));
       std::vector<IterVarPtr> order = sum.leaves();
       std::shuffle(order.begin(), order.end(), generator_);
       if (pick(2)) sum.reorder(order);
-      if (sum.scope == StorageScope::kShared && pick(3)) bind_one(sum);
+      if (sum.memory().scope == StorageScope::kShared && pick(3)) bind_one(sum);
     }
     if (pick(2)) {
       copy.compute_inline();
@@ -51,11 +51,11 @@ class RandomGpuSchedule {
       }
       IterVarPtr at = places[static_cast<size_t>(pick(static_cast<int>(places.size())))];
       copy.compute_at(sum, at);
-      copy.scope = pick(3) ? StorageScope::kShared : StorageScope::kLocal;
+      copy.set_scope(pick(3) ? StorageScope::kShared : StorageScope::kLocal);
       copy.pad_rows(pick(3));
-      if (copy.scope == StorageScope::kShared && pick(3)) bind_one(copy);
+      if (copy.memory().scope == StorageScope::kShared && pick(3)) bind_one(copy);
       bool serial = sum.kinds().of(at.get()) == LoopKind::kSerial;
-      if (copy.scope == StorageScope::kShared && serial && pick(2)) copy.double_buffer();
+      if (copy.memory().scope == StorageScope::kShared && serial && pick(2)) copy.double_buffer();
     }
     try {
       check_against_expression(s, {x, weights}, y);

@@ -47,7 +47,7 @@ void run_matrix_product(const MatrixCase& c, std::string& text) {
   out.vectorize(nv);
   Stage& acc = s[product];
   acc.compute_at(out, nt);
-  acc.scope = StorageScope::kLocal;
+  acc.set_scope(StorageScope::kLocal);
   auto [ko, ki] = acc.split(acc.reduce_axes()[0], 8);
   acc.reorder({ko, ki, acc.axes()[0], acc.axes()[1]});
   acc.unroll(acc.axes()[0]);
@@ -182,13 +182,13 @@ TEST(GpuReductions, ASoftmaxIsOneLaunch) {
       for (const Tensor& total : {t.row_max, t.row_sum}) {
         Stage& stage = s[total];
         stage.compute_at(out, out.axes()[0]);
-        stage.scope = scope;
+        stage.set_scope(scope);
         auto [ko, kt] = stage.split(stage.reduce_axes()[0], 128);
         stage.bind(kt, LoopKind::kThread);
       }
       Stage& exps = s[t.exps];
       exps.compute_at(out, out.axes()[0]);
-      exps.scope = StorageScope::kShared;
+      exps.set_scope(StorageScope::kShared);
       auto [eo, et] = exps.split(exps.axes()[1], 128);
       exps.bind(et, LoopKind::kThread);
       std::string text;
@@ -215,7 +215,7 @@ TEST(GpuReductions, AWarpReducesARowWithoutBarriers) {
       for (const Tensor& total : {t.row_max, t.row_sum}) {
         Stage& stage = s[total];
         stage.compute_at(out, rt);
-        stage.scope = StorageScope::kLocal;
+        stage.set_scope(StorageScope::kLocal);
         auto [ko, kt] = stage.split(stage.reduce_axes()[0], 32);
         stage.bind(kt, LoopKind::kThread);
       }
@@ -242,14 +242,14 @@ TEST(GpuReductions, SeveralRowsABlockShareMemory) {
     for (const Tensor& total : {t.row_max, t.row_sum}) {
       Stage& stage = s[total];
       stage.compute_at(out, rb);
-      stage.scope = StorageScope::kShared;
+      stage.set_scope(StorageScope::kShared);
       auto [ko, kt] = stage.split(stage.reduce_axes()[0], 16);
       stage.bind(stage.axes()[0], LoopKind::kThread);
       stage.bind(kt, LoopKind::kThread);
     }
     Stage& exps = s[t.exps];
     exps.compute_at(out, rb);
-    exps.scope = StorageScope::kShared;
+    exps.set_scope(StorageScope::kShared);
     auto [eo, et] = exps.split(exps.fuse(exps.axes()[0], exps.axes()[1]), 64);
     exps.bind(et, LoopKind::kThread);
     std::string text;
@@ -300,7 +300,7 @@ TEST(GpuShared, TilesOfFusedRowsAreIntervals) {
   out.bind(b, LoopKind::kBlock);
   out.bind(t, LoopKind::kThread);
   s[rows].compute_at(out, b);
-  s[rows].scope = StorageScope::kShared;
+  s[rows].set_scope(StorageScope::kShared);
   s[rows].bind(s[rows].axes()[0], LoopKind::kThread);
   std::string text;
   check_against_expression(s, {x}, y, &text);
@@ -321,7 +321,7 @@ std::variant<LoopKernel, ScheduleMisfit> lower_twice(const Expr& count, int64_t 
   out.bind(b, LoopKind::kBlock);
   out.bind(t, LoopKind::kThread);
   s[twice].compute_at(out, b);
-  s[twice].scope = StorageScope::kShared;
+  s[twice].set_scope(StorageScope::kShared);
   return lower_kernel(s, {x}, "k");
 }
 
@@ -348,7 +348,7 @@ TEST(GpuShared, WhatEachThreadKeepsIsLimited) {
   Stage& out = s[y];
   out.bind(out.axes()[0], LoopKind::kThread);
   s[twice].compute_at(out, out.axes()[0]);
-  s[twice].scope = StorageScope::kLocal;
+  s[twice].set_scope(StorageScope::kLocal);
   const auto lowered = lower_kernel(s, {x}, "k");
   ASSERT_TRUE(std::holds_alternative<ScheduleMisfit>(lowered));
   EXPECT_EQ(std::get<ScheduleMisfit>(lowered).reason,
@@ -368,7 +368,7 @@ TEST(GpuShared, ALibraryCallerWhoGivesSuchAScheduleIsToldSo) {
   out.bind(b, LoopKind::kBlock);
   out.bind(t, LoopKind::kThread);
   s[twice].compute_at(out, b);
-  s[twice].scope = StorageScope::kShared;
+  s[twice].set_scope(StorageScope::kShared);
   try {
     run_loop_passes(lower_schedule(s, {x}, "k"));
     FAIL();

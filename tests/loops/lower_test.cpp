@@ -97,7 +97,7 @@ TEST_P(ConvSchedule, ComputesTheConvolution) {
   out.vectorize(lane);
   Stage& conv = s[packed];
   conv.compute_at(out, owo);
-  conv.scope = StorageScope::kLocal;
+  conv.set_scope(StorageScope::kLocal);
   auto a = conv.axes(), r = conv.reduce_axes();
   auto [cv, cl] = conv.split(a[4], Expr(c.lanes));
   conv.reorder({a[0], a[1], a[3], r[0], r[1], r[2], a[2], cv, cl});
@@ -197,7 +197,7 @@ TEST(ShiftRegion, ComputesTheLastRegionWithoutConditions) {
     auto [chunk, rest] = s[y].split(s[y].axes()[0], 4);
     s[y].parallel(chunk);
     s[sums].compute_at(s[y], chunk);
-    s[sums].scope = StorageScope::kLocal;
+    s[sums].set_scope(StorageScope::kLocal);
     s[sums].unroll(s[sums].axes()[0]);
     if (shifted) s[sums].shift_region(s[sums].axes()[0]);
     const Floats xs = random_floats(12);
@@ -283,7 +283,7 @@ TEST(NarrowVectors, APartThatLanesDoNotDivideEndsInAShorterVector) {
   auto [part, inside] = s[y].split(s[y].axes()[0], kPart);
   in_vectors(s[y], inside);
   s[sums].compute_at(s[y], part);
-  s[sums].scope = StorageScope::kLocal;
+  s[sums].set_scope(StorageScope::kLocal);
   const IterVarPtr lanes = s[sums].axes()[1];
   s[sums].reorder({s[sums].axes()[0], k, lanes});
   in_vectors(s[sums], lanes);
@@ -427,7 +427,7 @@ TEST(SumInParts, EachPartBeginsAtZero) {
   const auto axes = s[y].axes();
   s[y].vectorize(axes[1]);
   s[total].compute_at(s[y], axes[0]);
-  s[total].scope = StorageScope::kLocal;
+  s[total].set_scope(StorageScope::kLocal);
   const auto sums = s[total].axes();
   auto [parts, term] = s[total].split(k, part);
   s[total].reorder({sums[0], parts, term, sums[1]});

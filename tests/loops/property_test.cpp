@@ -49,7 +49,7 @@ TEST(Lowering, VectorizedReductionsHandleTheirTails) {
   auto [ko, ki] = row.split(row.reduce_axes()[0], 8);
   row.vectorize(ki);
   row.compute_at(out, out.axes()[0]);
-  row.scope = StorageScope::kLocal;
+  row.set_scope(StorageScope::kLocal);
   for (int64_t size : {1, 7, 8, 9, 24}) {
     Floats data = random_floats(static_cast<size_t>(3 * size)), expected;
     for (int64_t i = 0; i < 3; ++i) {

@@ -187,11 +187,11 @@ IterVarPtr schedule_tiles(Stage& owner, const std::vector<IterVarPtr>& rows, con
 void attach_sums(Stage& dense, Stage* chunk, Stage& owner, const IterVarPtr& attach, const DenseTile& plan,
                  const DenseWork& work) {
   dense.compute_at(owner, attach);
-  dense.scope = StorageScope::kLocal;
+  dense.set_scope(StorageScope::kLocal);
   IterVarPtr step = schedule_sums(dense, work.half, plan.tile);
   if (chunk) {
     chunk->compute_at(dense, step);
-    chunk->scope = StorageScope::kLocal;
+    chunk->set_scope(StorageScope::kLocal);
     step = schedule_sums(*chunk, false, plan.tile);
   }
   prefetch_next_panel(chunk ? *chunk : dense, step, plan, work);
@@ -205,7 +205,7 @@ Stage& spill_accumulators(Schedule& schedule, Stage& output, Stage& dense, const
   Stage& sums = schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];
   Stage& copy = schedule[op];
   copy.compute_at(output, attach);
-  copy.scope = StorageScope::kLocal;
+  copy.set_scope(StorageScope::kLocal);
   const auto axes = copy.axes();
   for (size_t i = 0; i + 1 < axes.size(); ++i) copy.unroll(axes[i]);
   vectorize_block(copy, axes.back(), tile.channel_block(), lanes);

@@ -97,7 +97,7 @@ void schedule_partial_sum(Schedule& schedule, Stage& stage, const Target& target
   fuse_and_parallelize(stage, {axes.begin(), axes.end() - 1}, true);
   vectorize_block(stage, inner, block, lanes);
   sums.compute_at(stage, outer);
-  sums.scope = StorageScope::kLocal;
+  sums.set_scope(StorageScope::kLocal);
   const auto results = sums.axes(), reduced = sums.reduce_axes();
   std::vector<IterVarPtr> order(results.begin(), results.end() - 1);
   order.insert(order.end(), reduced.begin(), reduced.end());

@@ -173,7 +173,7 @@ void schedule_product(Stage& owner, const Parts& parts, const ProductTile& tile,
 
   Stage& inner = *parts.product;
   inner.compute_at(owner, attach);
-  inner.scope = StorageScope::kLocal;
+  inner.set_scope(StorageScope::kLocal);
   const auto sums = inner.axes();
   std::vector<IterVarPtr> sum_order(sums.begin(), sums.begin() + static_cast<long>(row));
   for (const auto& axis : sum_in_parts(inner, kExactTerms)) sum_order.push_back(axis);
@@ -183,7 +183,7 @@ void schedule_product(Stage& owner, const Parts& parts, const ProductTile& tile,
   vectorize_block(inner, sums[column], block, tile.lanes);
   if (!parts.panel) return;
   parts.panel->compute_at(owner, fused);
-  parts.panel->scope = StorageScope::kLocal;
+  parts.panel->set_scope(StorageScope::kLocal);
   schedule_panel(*parts.panel, block, tile.lanes);
 }
 

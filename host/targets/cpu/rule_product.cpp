@@ -217,7 +217,7 @@ void schedule_cut_reduction(const PackedProduct& p, const Target& target) {
   vectorize_block(output, channel, block, lanes);
   anchor.compute_at(output, fuse_and_parallelize(output, {channels, axes[0], group}, p.worth_it,
                                                  ceil_div(work.channels, block)));
-  anchor.scope = StorageScope::kLocal;
+  anchor.set_scope(StorageScope::kLocal);
 
   const auto sums = anchor.axes(), reduced = anchor.reduce_axes();
   int64_t part = reduction_part(*constant_extent(reduced.back()->extent), work, tile, machine);
@@ -297,7 +297,7 @@ void spill_accumulators(Schedule& schedule, const PackedProduct& p, std::optiona
     auto readers = readers_of(schedule, *p.anchor.op);
     if (std::find(readers.begin(), readers.end(), stage->op.get()) == readers.end()) continue;
     stage->compute_at(p.output, attach);
-    stage->scope = StorageScope::kLocal;
+    stage->set_scope(StorageScope::kLocal);
     if (rows) stage->unroll(stage->axes()[*rows]);
     vectorize_block(*stage, stage->axes().back(), p.tile.channel_block(),
                     result_lanes(p.tile, *p.output.op, target));
@@ -336,7 +336,7 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   }
   const IterVarPtr attach = schedule_output(p, rows, target);
   anchor->compute_at(output, attach);
-  anchor->scope = StorageScope::kLocal;
+  anchor->set_scope(StorageScope::kLocal);
   schedule_accumulators(*anchor, rows.value_or(axes.size()), p.work.half, p.tile);
   skip_outer_padding(*anchor, rows.value_or(0));
   if (p.heavy_epilogue) spill_accumulators(schedule, p, rows, attach, target);

@@ -109,7 +109,7 @@ void place_padding(Schedule& schedule, Stage& owner, Stage& reduction, const Ite
     return;
   }
   pad->compute_at(owner, attach);
-  pad->scope = StorageScope::kLocal;
+  pad->set_scope(StorageScope::kLocal);
   pad->vectorize(pad->axes().back());
 }
 
@@ -178,7 +178,7 @@ void schedule_lanes_over_data(Schedule& schedule, Stage& owner, Stage& acc, int 
   IterVarPtr attach = inner.empty() ? fused : inner.back();
 
   acc.compute_at(owner, attach);
-  acc.scope = StorageScope::kLocal;
+  acc.set_scope(StorageScope::kLocal);
   const auto acc_axes = acc.axes();
   order.assign(acc_axes.begin(), acc_axes.begin() + static_cast<long>(last));
   if (column_inner) order.pop_back();

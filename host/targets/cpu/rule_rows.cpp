@@ -136,7 +136,7 @@ bool schedule_rows(Schedule& schedule, const Target& target) {
   schedule_row_elements(output, target);
   for (Stage* stage : found.stages) {
     stage->compute_at(output, row);
-    stage->scope = StorageScope::kLocal;
+    stage->set_scope(StorageScope::kLocal);
     if (is_reduction(*stage->op)) {
       schedule_row_reduction(*stage, target);
     } else {

@@ -281,7 +281,7 @@ void place_rows(Stage& rows, Stage& owner, const IterVarPtr& block, RowMakers ma
   switch (makers) {
     case RowMakers::kBlocks:
       rows.compute_at(owner, block);
-      rows.scope = StorageScope::kLocal;
+      rows.set_scope(StorageScope::kLocal);
       return;
     case RowMakers::kEach:
       return rows.compute_once_a_thread(owner, block);
@@ -362,7 +362,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
 
   auto [block, product_at] = schedule_owner(owner, rows, blocks, depth_parts, target);
   tiles.product->compute_at(owner, product_at);
-  tiles.product->scope = StorageScope::kLocal;
+  tiles.product->set_scope(StorageScope::kLocal);
   if (rows.count) tiles.product->read_rows_below(rows.count);
   const OperationNode& product = *tiles.product->op;
   const auto depth = constant_volume(product.reduce_axes);

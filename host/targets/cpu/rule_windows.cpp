@@ -179,11 +179,11 @@ bool schedule_window_columns(Schedule& schedule, Stage& columns, Stage* consumer
   if (shares_lines) shared.push_back(line);
   IterVarPtr fused = fuse_and_parallelize(owner, shared, !points || *points >= kParallelThreshold / 4);
   lines->compute_at(owner, shares_lines ? fused : line);
-  lines->scope = StorageScope::kLocal;
+  lines->set_scope(StorageScope::kLocal);
   schedule_lines(schedule, *lines, target);
 
   sums.compute_at(owner, block);
-  sums.scope = StorageScope::kLocal;
+  sums.set_scope(StorageScope::kLocal);
   const auto sum_axes = sums.axes(), taps = sums.reduce_axes();
   std::vector<IterVarPtr> order(sum_axes.begin(), sum_axes.end() - 1);
   order.insert(order.end(), {taps.front(), sum_axes.back()});

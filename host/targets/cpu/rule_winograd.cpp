@@ -74,14 +74,14 @@ WinogradWork work_of(const Stages& stages, const Target& target) {
 // The first pass over the columns of a tile's data, in the loop `at` of `consumer`.
 void schedule_passes(Stages& s, Stage& consumer, const IterVarPtr& at, int lanes) {
   s.rows->compute_at(consumer, at);
-  s.rows->scope = StorageScope::kLocal;
+  s.rows->set_scope(StorageScope::kLocal);
   const auto rows = s.rows->axes();
   s.rows->reorder({rows[1], rows[0], rows[2], rows[3]});
   s.rows->unroll(rows[0]);
   vectorize_block(*s.rows, rows[3], lanes, lanes);
 
   s.patch->compute_at(*s.rows, rows[1]);
-  s.patch->scope = StorageScope::kLocal;
+  s.patch->set_scope(StorageScope::kLocal);
   s.patch->unroll(s.patch->axes()[0]);
   vectorize_block(*s.patch, s.patch->axes()[3], lanes, lanes);
 }
@@ -119,7 +119,7 @@ IterVarPtr schedule_tile_rows(Stages& s, bool share_blocks) {
 
   const int lanes = int(constant_extent(axes[4]->extent).value());
   s.input->compute_at(out, row);
-  s.input->scope = StorageScope::kLocal;
+  s.input->set_scope(StorageScope::kLocal);
   s.input->unroll(s.input->axes()[0]);
   vectorize_block(*s.input, s.input->axes()[2], lanes, lanes);
   schedule_passes(s, out, tile, lanes);
@@ -169,7 +169,7 @@ void schedule_product(Stage& product, const Operation& input_op, const WinogradW
 // (a, column, tile, channel): one pass for a vector of channels of one tile.
 void schedule_columns(Stages& s, const IterVarPtr& at, int lanes) {
   s.columns->compute_at(*s.root, at);
-  s.columns->scope = StorageScope::kLocal;
+  s.columns->set_scope(StorageScope::kLocal);
   const auto axes = s.columns->axes();
   s.columns->reorder({axes[1], axes[0], axes[2], axes[3]});
   s.columns->unroll(axes[0]);
@@ -238,12 +238,12 @@ void attach_operands(Stages& s, const WinogradWork& work, const WinogradPlan& pl
   if (on_tiles && plan.input_at_root) operand.bound_to_reads();
   if (!plan.input_at_root) {
     operand.compute_at(root, parallel);
-    operand.scope = StorageScope::kLocal;
+    operand.set_scope(StorageScope::kLocal);
   } else if (worth_it) {
     operand.parallel(input_tiles);
   }
   s.product->compute_at(root, plan.input_at_root ? parallel : block);
-  s.product->scope = StorageScope::kLocal;
+  s.product->set_scope(StorageScope::kLocal);
   if (on_tiles) {
     const TileGeometry& tile = geometry_of(work.tile_unit);
     schedule_tile_product(*s.product, in_tiles(plan.chunk, 1, plan.chunk, tile.unit),

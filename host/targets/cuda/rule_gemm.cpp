@@ -117,7 +117,7 @@ struct TiledGemm {
 void schedule_product(Schedule& schedule, const TiledGemm& t, Stage& owner, const IterVarPtr& at) {
   Stage& product = schedule[t.tensors.product];
   product.compute_at(owner, at);
-  product.scope = StorageScope::kLocal;
+  product.set_scope(StorageScope::kLocal);
   const auto axes = product.axes();
   auto [step, depth] = product.split(product.reduce_axes()[0], t.tile.bk);
   std::vector<IterVarPtr> order{step, depth};
@@ -205,7 +205,7 @@ void schedule_owner(Schedule& schedule, const TiledGemm& t, Stage& owner, OwnerA
 }  // namespace
 
 void fill_shared(Stage& stage, bool along_last, int64_t threads) {
-  stage.scope = StorageScope::kShared;
+  stage.set_scope(StorageScope::kShared);
   const auto axes = stage.axes();
   IterVarPtr slow = axes[axes.size() - 2], fast = axes.back();
   if (!along_last) std::swap(slow, fast);

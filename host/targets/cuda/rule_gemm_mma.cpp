@@ -18,7 +18,7 @@ void schedule_product(Schedule& schedule, const GemmStage& gemm, const MmaTile& 
                       const GemmTensors& tensors, Stage& owner, const IterVarPtr& at) {
   Stage& product = schedule[tensors.product];
   product.compute_at(owner, at);
-  product.scope = StorageScope::kFragment;
+  product.set_scope(StorageScope::kFragment);
   const auto axes = product.axes();
   auto [step, rest] = product.split(product.reduce_axes()[0], tile.bk);
   auto [inner_step, depth] = product.split(rest, tile.depth());

@@ -100,7 +100,7 @@ void schedule_window(Stage& owner, Stage& sums, const WindowTile& tile) {
   owner.reorder(order);
   IterVarPtr thread = bind_flat(owner, axes, kDefaultThreads);
   sums.compute_at(owner, thread);
-  sums.scope = StorageScope::kLocal;
+  sums.set_scope(StorageScope::kLocal);
   const auto sum_axes = sums.axes();
   order = sums.reduce_axes();
   order.insert(order.begin(), sum_axes.begin(), sum_axes.end() - 2);
@@ -130,7 +130,7 @@ void schedule_reduction(Schedule& schedule, Stage& stage, const Target& target) 
   IterVarPtr thread = consumer ? bind_flat(*consumer, consumer->axes(), kDefaultThreads) : nullptr;
   if (thread) {
     stage.compute_at(*consumer, thread);
-    stage.scope = StorageScope::kLocal;
+    stage.set_scope(StorageScope::kLocal);
   } else {
     bind_flat(stage, stage.axes(), kDefaultThreads);
   }

@@ -276,7 +276,7 @@ void RowPlan::Impl::schedule_thread(Schedule& schedule) const {
     unroll_short(stage);
     if (&stage == &owner || !thread) continue;
     stage.compute_at(owner, thread);
-    stage.scope = StorageScope::kLocal;
+    stage.set_scope(StorageScope::kLocal);
   }
 }
 
@@ -287,7 +287,7 @@ void RowPlan::Impl::place_kept(Schedule& schedule, Stage& stage, const IterVarPt
       tile ? tile
            : schedule.cache_read(form.kept, StorageScope::kShared, direct_readers(schedule, form.kept));
   Stage& kept = schedule[copy];
-  kept.scope = StorageScope::kShared;
+  kept.set_scope(StorageScope::kShared);
   kept.compute_at(stage, at);
   bind_cooperative(kept, block_threads);
 }
@@ -334,7 +334,7 @@ void RowPlan::Impl::schedule_rows(Schedule& schedule) const {
     bind_reduction(stage, threads);
     if (!at) continue;
     stage.compute_at(owner, at);
-    stage.scope = StorageScope::kLocal;
+    stage.set_scope(StorageScope::kLocal);
   }
 }
 
@@ -363,7 +363,7 @@ void RowPlan::Impl::schedule_columns(Schedule& schedule) const {
   for (const auto& stage : schedule.stages()) {
     if (stage->op->role != Role::kPartialSum && stage->op->role != Role::kTotal) continue;
     stage->compute_at(owner, column_block);
-    stage->scope = StorageScope::kShared;
+    stage->set_scope(StorageScope::kShared);
     const bool total = stage->op->role == Role::kTotal;
     if (total) unroll_short(*stage);
     // No more threads than results: what idle threads would read counts as needed.

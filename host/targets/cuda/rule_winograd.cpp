@@ -8,7 +8,7 @@ namespace {
 // All of a tile's elements in registers of the thread.
 void place_tile(Stage& stage, Stage& owner, const IterVarPtr& thread) {
   stage.compute_at(owner, thread);
-  stage.scope = StorageScope::kLocal;
+  stage.set_scope(StorageScope::kLocal);
   stage.unroll(stage.axes()[0]);
   stage.unroll(stage.axes()[1]);
 }
