@@ -71,7 +71,7 @@ std::pair<size_t, size_t> fragment_axes(const StageState& state) {
 void NestBuilder::check_fragment(const StageState& state) {
   const std::string& name = state.op().name;
   size_t count = state.leaf_vars.size();
-  MmaShape shape = *state.stage->mma;
+  MmaShape shape = *state.stage->mma();
   const auto* root = state.body.as<ReduceNode>();
   const auto* product = root ? root->value.as<BinaryNode>() : nullptr;
   internal_check(state.root && state.scope == StorageScope::kFragment,
@@ -153,7 +153,7 @@ Expr NestBuilder::read_fragment(const StageState& state, const std::vector<Expr>
 /// in terms of these leaves.
 Stmt NestBuilder::load_operand(StageState& state, const Expr& factor, bool is_a, const std::vector<int>& leaves,
                             Buffer& fragment, Expr& index) {
-  MmaShape shape = *state.stage->mma;
+  MmaShape shape = *state.stage->mma();
   size_t count = state.leaf_vars.size();
   DType dtype = operand_type(shape);
   Expr value = factor;
@@ -205,7 +205,7 @@ Stmt NestBuilder::load_operand(StageState& state, const Expr& factor, bool is_a,
 
 Stmt NestBuilder::build_mma(StageState& state, int first_reduce) {
   check_fragment(state);
-  MmaShape shape = *state.stage->mma;
+  MmaShape shape = *state.stage->mma();
   int count = static_cast<int>(state.leaf_vars.size());
   std::vector<int> data, steps, tiles;  // all data leaves; up to the last step along k; inside it
   for (int i = first_reduce; i < count - 3; ++i) {

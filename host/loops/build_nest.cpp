@@ -15,7 +15,7 @@ class ReadLowering : public ExprMutator {
     Expr read = ExprMutator::mutate_read(node, self);
     const std::vector<Expr>& indices = read.as<ReadNode>()->indices;
     StageState* state = owner_.program_.state_of(node->op.get());
-    if (state && state->stage->mma) return owner_.read_fragment(*state, indices);
+    if (state && state->stage->mma()) return owner_.read_fragment(*state, indices);
     bool region = state && state->op().kind == OperationNode::Kind::kCompute && !state->whole_buffer;
     const std::vector<Expr>& shape =
         region ? state->storage : node->op->result_shapes[static_cast<size_t>(node->result)];
@@ -50,7 +50,7 @@ Expr NestBuilder::store_index(const StageState& state) {
 
 /// The hints of one Stage::fetch_next in an iteration of `leaf`; none unless that is the innermost serial
 /// loop.
-std::vector<Stmt> NestBuilder::fetches_of(const StageState& state, int leaf, const Stage::FetchAhead& fetch) {
+std::vector<Stmt> NestBuilder::fetches_of(const StageState& state, int leaf, const FetchAhead& fetch) {
   const int count = static_cast<int>(state.leaf_vars.size());
   auto serial = [&](int i) { return state.loop_kind(i) == LoopKind::kSerial; };
   if (!serial(leaf) || leaf <= state.leaf_index(fetch.axis.get())) return {};
@@ -90,7 +90,7 @@ std::vector<Stmt> NestBuilder::fetches_of(const StageState& state, int leaf, con
 /// All of them in front of the loop's body.
 Stmt NestBuilder::with_fetches(const StageState& state, int leaf, Stmt body) {
   std::vector<Stmt> statements;
-  for (const Stage::FetchAhead& fetch : state.stage->fetches_ahead) {
+  for (const FetchAhead& fetch : state.stage->prefetches().ahead) {
     std::vector<Stmt> hints = fetches_of(state, leaf, fetch);
     statements.insert(statements.end(), hints.begin(), hints.end());
   }
@@ -101,7 +101,7 @@ Stmt NestBuilder::with_fetches(const StageState& state, int leaf, Stmt body) {
 /// Hints of Stage::prefetch in front of a leaf's body.
 Stmt NestBuilder::with_prefetches(const StageState& state, int leaf, const Stmt& inner) {
   std::vector<Stmt> statements;
-  for (const PrefetchHint& hint : state.stage->prefetches) {
+  for (const PrefetchHint& hint : state.stage->prefetches().hints) {
     if (state.leaf_index(hint.at.get()) != leaf) continue;
     std::vector<std::pair<const VarNode*, Expr>> first;
     for (size_t i = static_cast<size_t>(leaf) + 1; i < state.leaf_vars.size(); ++i)
@@ -162,14 +162,14 @@ Stmt NestBuilder::build_stage(StageState& state) {
     if (state.is_reduce_leaf(i)) first_reduce = i;
   }
   bool reduction = state.body.as<ReduceNode>() != nullptr;
-  Stmt innermost = state.stage->mma     ? build_mma(state, first_reduce)
-                   : state.stage->tiles ? build_tiles(state, first_reduce)
-                   : reduction          ? build_reduction(state, first_reduce)
-                                        : build_elements(state);
+  Stmt innermost = state.stage->mma()     ? build_mma(state, first_reduce)
+                   : state.stage->tiles() ? build_tiles(state, first_reduce)
+                   : reduction            ? build_reduction(state, first_reduce)
+                                          : build_elements(state);
   std::vector<int> outer;
   for (int i = 0; i < first_reduce; ++i) outer.push_back(i);
   Stmt nest = build_loops(state, outer, 0, Purpose::kCompute, false, innermost);
-  if (state.stage->tiles) nest = block({configure_tiles(state), nest, tile_release()});
+  if (state.stage->tiles()) nest = block({configure_tiles(state), nest, tile_release()});
   if (meeting_leaf(state) >= 0) return nest;
   return guarded(state, -1, -1, Purpose::kCompute, false, nest);
 }

@@ -83,7 +83,7 @@ size_t NestBuilder::tile_of_cut_reduction(const StageState& state, const Reducti
 /// The position in plan.inner of the leaves that are summed by themselves: as the schedule says, or as it cuts
 /// the reduction. 0: none are.
 size_t NestBuilder::innermost_part(const StageState& state, const Reduction& plan) const {
-  const IterVarPtr& axis = state.stage->part_axis;
+  const IterVarPtr& axis = state.stage->summation().part_axis;
   if (!axis) return tile_of_cut_reduction(state, plan);
   const auto at = std::find(plan.inner.begin(), plan.inner.end(), state.leaf_index(axis.get()));
   const auto tile =
@@ -153,7 +153,7 @@ Stmt NestBuilder::build_half_update(StageState& state, const Reduction& plan, co
                      root->reduce == ReduceKind::kSum && plan.accumulator->dtype == DType::kF32;
   internal_check(plain && factors, "{}: is no sum of products of f16", state.op().name);
   std::vector<size_t> levels;  // positions in plan.inner
-  for (const IterVarPtr& axis : state.stage->half_axes) {
+  for (const IterVarPtr& axis : state.stage->summation().half_axes) {
     const auto at = std::find(plan.inner.begin(), plan.inner.end(), state.leaf_index(axis.get()));
     levels.push_back(static_cast<size_t>(at - plan.inner.begin()));
     internal_check(
@@ -276,7 +276,7 @@ Stmt NestBuilder::build_reduction(StageState& state, int first_reduce) {
   Stmt init_nest = build_loops(state, plan.inner_data, 0, Purpose::kInitialize, plan.separate, initial);
   if (moved) init_nest = guarded(state, -1, first_reduce - 1, Purpose::kInitialize, plan.separate, init_nest);
   const size_t innermost = innermost_part(state, plan);
-  Stmt update_nest = !state.stage->half_axes.empty() ? build_half_update(state, plan, value)
+  Stmt update_nest = !state.stage->summation().half_axes.empty() ? build_half_update(state, plan, value)
                      : innermost > 0
                          ? build_cut_update(state, plan, innermost, value)
                          : build_loops(state, plan.inner, 0, Purpose::kCompute, plan.separate, update);

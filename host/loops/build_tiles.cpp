@@ -133,7 +133,7 @@ TilePlan NestBuilder::plan_tiles(const StageState& state, int first_reduce) cons
   const std::string& name = state.op().name;
   const auto* root = state.body.as<ReduceNode>();
   const auto count = static_cast<int>(state.leaf_vars.size());
-  TilePlan plan(state.stage->tiles.value());
+  TilePlan plan(state.stage->tiles()->unit);
   plan.first_tile = count - 5;
   internal_check(root && root->reduce == ReduceKind::kSum && !root->condition && state.buffer &&
                      state.buffer->dtype == plan.tile.sum && first_reduce <= plan.first_tile && !state.root,
@@ -281,7 +281,7 @@ static std::vector<int64_t> heights_of(int64_t row_tiles) {
 
 Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
   TilePlan plan = plan_tiles(state, first_reduce);
-  const Expr& end = state.stage->rows_end;
+  const Expr& end = state.stage->tiles()->rows_end;
   if (!end) return build_accumulators(state, std::move(plan));
   const auto& axes = state.op().axes;
   const Expr row = state.axis_values.at(axes[axes.size() - 2]->var.as<VarNode>());
@@ -299,7 +299,7 @@ Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
 
 /// Registers for what build_tiles() writes: weights have their full height, all others the tile's rows.
 Stmt NestBuilder::configure_tiles(const StageState& state) const {
-  TilePlan plan(state.stage->tiles.value());
+  TilePlan plan(state.stage->tiles()->unit);
   const size_t first = state.leaf_extents.size() - 5;
   plan.row_tiles = constant_of(state.leaf_extents[first]).value();
   plan.column_tiles = constant_of(state.leaf_extents[first + 1]).value();

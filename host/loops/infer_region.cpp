@@ -105,11 +105,11 @@ void StageProgram::infer_region(StageState& state) {
       for (const Expr& index : read->indices) {
         indices.push_back(simplifier.simplify(substitute(index, bindings)));
       }
-      add_read(state, indices, fixed, first, reader->stage->mma.has_value() || state.stage->mma.has_value());
+      add_read(state, indices, fixed, first, reader->stage->mma() || state.stage->mma());
       first = false;
     });
     if (!reads) continue;
-    if (reader->stage->tiles) {  // its expression does not name the packed copies of rows that it reads
+    if (reader->stage->tiles()) {  // its expression does not name the packed copies of rows that it reads
       state.low.back() = Expr(0);
       state.extent.back() = simplifier.simplify(op.axes.back()->extent);
     }
@@ -122,7 +122,7 @@ void StageProgram::infer_region(StageState& state) {
                    reader->op().name);
   }
   internal_check(!first, "{} is attached but nothing reads it", op.name);
-  if (state.stage->tiles) round_to_tiles(state);
+  if (state.stage->tiles()) round_to_tiles(state);
   shift_inwards(state);
 }
 

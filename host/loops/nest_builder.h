@@ -68,7 +68,7 @@ class NestBuilder {
   Stmt build_stage(StageState& state);
   Stmt build_elements(StageState& state);
   Stmt with_fetches(const StageState& state, int leaf, Stmt body);
-  std::vector<Stmt> fetches_of(const StageState& state, int leaf, const Stage::FetchAhead& fetch);
+  std::vector<Stmt> fetches_of(const StageState& state, int leaf, const FetchAhead& fetch);
   Stmt build_loops(StageState& state, const std::vector<int>& leaves, size_t at, Purpose purpose,
                    bool separate, const Stmt& innermost);
   Expr to_loads(const StageState& state, const Expr& e);

@@ -117,9 +117,9 @@ Buffer StageProgram::make_buffer(StageState& state) {
     state.storage.back() = state.storage.back() + Expr(state.stage->memory().row_padding);
   buffer.element_count = simplifier.simplify(product(state.storage));
   buffer.alignment = 64;
-  internal_check(state.stage->mma.has_value() == (state.scope == StorageScope::kFragment),
+  internal_check((state.stage->mma() != nullptr) == (state.scope == StorageScope::kFragment),
                  "{}: the scope kFragment and tensorize() belong together", state.op().name);
-  if (state.stage->mma) {
+  if (state.stage->mma()) {
     buffer.element_count = Expr(fragment_elements(state));
     buffer.scope = BufferScope::kLocal;
     return std::make_shared<BufferNode>(std::move(buffer));

@@ -183,7 +183,7 @@ void StageProgram::make_guards(StageState& state, const AxisExprs& offsets, cons
   }
   const std::vector<std::pair<const VarNode*, Expr>> values(state.axis_values.begin(),
                                                             state.axis_values.end());
-  for (const Expr& condition : state.stage->skipped) {
+  for (const Expr& condition : state.stage->summation().zero_unless) {
     const Expr claim = substitute(condition, values);
     require(claim, claim, StageGuard::Kind::kTerm);
   }

@@ -28,7 +28,7 @@ int first_reduce_leaf(const StageState& state) {
 
 /// Do the threads of the block meet in this stage's own nest?
 bool NestBuilder::meets(const StageState& state) const {
-  return state.root && (state.stage->mma || meeting_leaf(state) >= 0);
+  return state.root && (state.stage->mma() || meeting_leaf(state) >= 0);
 }
 
 /// The innermost leaf in which threads of the block meet (at the latest); -1: nowhere. Those that reduce

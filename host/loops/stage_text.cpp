@@ -77,21 +77,26 @@ std::string kind_of(const Stage& stage, const IterVar* leaf) {
 }
 
 void add_choices(const Stage& stage, std::string& text) {
-  if (stage.mma) line(text, "the three innermost loops are a matrix instruction");
-  if (stage.tiles) line(text, fmt::format("the five innermost loops are products of {}", name_of(*stage.tiles)));
-  if (stage.rows_end) line(text, fmt::format("rows from {} on are not read", to_string(stage.rows_end)));
+  if (stage.mma()) line(text, "the three innermost loops are a matrix instruction");
+  if (const TileProducts* tiles = stage.tiles()) {
+    line(text, fmt::format("the five innermost loops are products of {}", name_of(tiles->unit)));
+    if (tiles->rows_end) line(text, fmt::format("rows from {} on are not read", to_string(tiles->rows_end)));
+  }
   if (stage.memory().row_padding > 0)
     line(text, fmt::format("rows are {} elements longer", stage.memory().row_padding));
   if (stage.memory().double_buffered) line(text, "double-buffered");
   if (stage.region().bounded) line(text, "only what is read");
-  if (stage.part_axis) line(text, fmt::format("summed in parts from {} inwards", stage.part_axis->name()));
-  for (const IterVarPtr& axis : stage.half_axes) line(text, fmt::format("summed in f16 from {} inwards", axis->name()));
+  if (stage.summation().part_axis)
+    line(text, fmt::format("summed in parts from {} inwards", stage.summation().part_axis->name()));
+  for (const IterVarPtr& axis : stage.summation().half_axes)
+    line(text, fmt::format("summed in f16 from {} inwards", axis->name()));
   for (const IterVarPtr& axis : stage.region().shifted)
     line(text, fmt::format("regions of {} shift inwards", axis->name()));
-  for (const Expr& claim : stage.skipped) line(text, fmt::format("zero unless {}", to_string(claim)));
-  for (const PrefetchHint& hint : stage.prefetches)
+  for (const Expr& claim : stage.summation().zero_unless)
+    line(text, fmt::format("zero unless {}", to_string(claim)));
+  for (const PrefetchHint& hint : stage.prefetches().hints)
     line(text, fmt::format("prefetch {}[{}] at {}", hint.tensor.op()->name, list(hint.indices), hint.at->name()));
-  for (const Stage::FetchAhead& fetch : stage.fetches_ahead) {
+  for (const FetchAhead& fetch : stage.prefetches().ahead) {
     line(text, fmt::format("fetch the next {} elements of {} at {}", fetch.elements, fetch.source->name,
                            fetch.axis->name()));
   }

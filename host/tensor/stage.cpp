@@ -52,13 +52,19 @@ void Stage::bind(const IterVarPtr& axis, LoopKind kind) {
 void Stage::tensorize(const IterVarPtr& axis, MmaShape shape) {
   internal_check(order_.position_of(axis, "tensorize") + 3 == leaves().size(),
                  "tensorize of {}: {} is not the third loop from inside", op->name, axis->name());
-  mma = shape;
+  instruction_ = shape;
 }
 
 void Stage::tensorize_tiles(const IterVarPtr& axis, TileUnit unit) {
   internal_check(order_.position_of(axis, "tensorize_tiles") + 5 == leaves().size(),
                  "tensorize_tiles of {}: {} is not the fifth loop from inside", op->name, axis->name());
-  tiles = unit;
+  instruction_ = TileProducts{unit, Expr()};
+}
+
+void Stage::read_rows_below(Expr end) {
+  auto* tiles = std::get_if<TileProducts>(&instruction_);
+  internal_check(tiles != nullptr, "read_rows_below of {}, which computes no tiles", op->name);
+  tiles->rows_end = std::move(end);
 }
 
 void Stage::sum_in_half(std::vector<IterVarPtr> axes) {
@@ -67,25 +73,25 @@ void Stage::sum_in_half(std::vector<IterVarPtr> axes) {
     internal_check(axis->kind == IterVar::Kind::kReduce, "sum_in_half of {}: {} is not a reduction axis",
                    op->name, axis->name());
   }
-  half_axes = std::move(axes);
+  summation_.half_axes = std::move(axes);
 }
 
 void Stage::sum_in_parts(const IterVarPtr& axis) {
   order_.position_of(axis, "sum_in_parts");
   internal_check(axis->kind == IterVar::Kind::kReduce, "sum_in_parts of {}: {} is not a reduction axis",
                  op->name, axis->name());
-  part_axis = axis;
+  summation_.part_axis = axis;
 }
 
 void Stage::fetch_next(const Operation& source, const IterVarPtr& axis, int64_t elements) {
   order_.position_of(axis, "fetch_next");
   internal_check(elements > 0, "fetch_next of {}: {} elements", op->name, elements);
-  fetches_ahead.push_back({source, axis, elements});
+  prefetches_.ahead.push_back({source, axis, elements});
 }
 
 void Stage::prefetch(const IterVarPtr& axis, Tensor tensor, std::vector<Expr> indices) {
   order_.position_of(axis, "prefetch");
-  prefetches.push_back({axis, std::move(tensor), std::move(indices)});
+  prefetches_.hints.push_back({axis, std::move(tensor), std::move(indices)});
 }
 
 void Stage::compute_at(Stage& consumer, IterVarPtr axis) {

@@ -3,52 +3,25 @@
 #pragma once
 
 #include <array>
-#include <optional>
-#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "host/tensor/attachment.h"
 #include "host/tensor/loop_kinds.h"
 #include "host/tensor/loop_order.h"
+#include "host/tensor/matrix_instruction.h"
+#include "host/tensor/prefetches.h"
 #include "host/tensor/stage_memory.h"
+#include "host/tensor/summation.h"
 #include "host/tensor/tensor.h"
 #include "host/tensor/tile_unit.h"
 
 namespace gantry {
 
-/// Matrix products that the threads of one warp compute together on tensor cores, D += A * B with D in f32.
-enum class MmaShape : uint8_t {
-  kM16N8K8Tf32,   ///< operands f32 rounded to TF32; from sm_80
-  kM16N8K16Bf16,  ///< from sm_80
-  kM16N8K16F16,   ///< from sm_80
-  kM16N8K8F16,    ///< from sm_75
-};
-
-/// Elements asked for before they are needed; see Stage::prefetch.
-struct PrefetchHint {
-  IterVarPtr at;
-  Tensor tensor;
-  std::vector<Expr> indices;
-};
-
 class Stage {
  public:
-  Operation op;               ///< may be replaced by cache_write / cache_read
-  std::vector<Expr> skipped;  ///< see skip_unless
-  std::vector<PrefetchHint> prefetches;
-  std::optional<MmaShape> mma;    ///< the three innermost leaves (m, n, k) are one tensor-core instruction
-  std::optional<TileUnit> tiles;  ///< the five innermost leaves are products of that unit
-  Expr rows_end;                  ///< see read_rows_below; null: not said
-  std::vector<IterVarPtr> half_axes;  ///< see sum_in_half; none: sums are the stage's dtype throughout
-  IterVarPtr part_axis;               ///< see sum_in_parts; null: one chain of additions
-  /// See fetch_next.
-  struct FetchAhead {
-    Operation source;
-    IterVarPtr axis;
-    int64_t elements = 0;
-  };
-  std::vector<FetchAhead> fetches_ahead;
+  Operation op;  ///< may be replaced by cache_write / cache_read
 
   explicit Stage(Operation operation);
 
@@ -60,6 +33,11 @@ class Stage {
   const Attachment& attachment() const { return attachment_; }
   const StageMemory& memory() const { return memory_; }
   const StageRegion& region() const { return region_; }
+  const Summation& summation() const { return summation_; }
+  const Prefetches& prefetches() const { return prefetches_; }
+  /// Null where the innermost leaves are no such instruction.
+  const MmaShape* mma() const { return std::get_if<MmaShape>(&instruction_); }
+  const TileProducts* tiles() const { return std::get_if<TileProducts>(&instruction_); }
 
   /// Divides `axis` into (outer, inner of extent factor). `factor` may be symbolic only if it divides
   /// exactly.
@@ -121,10 +99,10 @@ class Stage {
   /// where the operand must have its copy. The region is rounded up to whole tiles: a and b must have
   /// elements there (any).
   void tensorize_tiles(const IterVarPtr& axis, TileUnit unit);
-  /// With tensorize_tiles: nobody reads rows of the result (its last axis but one) from `end` on, which only
+  /// After tensorize_tiles: nobody reads rows of the result (its last axis but one) from `end` on, which only
   /// a run tells. Of the row tiles that registers accumulate at once as many are computed as hold the rows
   /// before it, and at most half as many more; what lies beyond is left as it is.
-  void read_rows_below(Expr end) { rows_end = std::move(end); }
+  void read_rows_below(Expr end);
   /// The stage is a sum in f32 of products cast(a) * cast(b), a and b in f16. The products of the leaves from
   /// the last of `axes` inwards, reduction ones around data ones of constant extent, are added in f16, by
   /// multiply-adds that round once where the target has them. Their sums are added in f16 too, from the axis
@@ -151,7 +129,7 @@ class Stage {
   /// Terms of the stage's sum are zero where `condition`, in terms of the op's axes and reduction axes, is
   /// false: lowering leaves out iterations of the innermost leaf that it depends on. Any number of them. CPUs
   /// only.
-  void skip_unless(Expr condition) { skipped.push_back(std::move(condition)); }
+  void skip_unless(Expr condition) { summation_.zero_unless.push_back(std::move(condition)); }
   /// Attached: of the op's `axis`, the last region that the consumer needs starts earlier, as with
   /// TailStrategy::kShiftInwards, instead of going beyond the end, so that computing it needs no conditions.
   void shift_region(const IterVarPtr& axis) { region_.shifted.push_back(axis); }
@@ -170,6 +148,9 @@ class Stage {
   Attachment attachment_ = Attachment::root();
   StageMemory memory_;
   StageRegion region_;
+  Summation summation_;
+  Prefetches prefetches_;
+  MatrixInstruction instruction_;
 };
 
 }  // namespace gantry

@@ -363,7 +363,6 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   auto [block, product_at] = schedule_owner(owner, rows, blocks, depth_parts, target);
   tiles.product->compute_at(owner, product_at);
   tiles.product->set_scope(StorageScope::kLocal);
-  if (rows.count) tiles.product->read_rows_below(rows.count);
   const OperationNode& product = *tiles.product->op;
   const auto depth = constant_volume(product.reduce_axes);
   const int64_t columns = depth && is_single_product(product)
@@ -372,6 +371,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   schedule_tile_product(*tiles.product, blocks.rows, columns,
                         tile_row_bytes(*tiles.rows->op, blocks.rows.rows + reach) / depth_parts, geometry,
                         target.machine);
+  if (rows.count) tiles.product->read_rows_below(rows.count);
   const RowMakers makers = row_makers(blocks, *tiles.rows, depth_parts, target.machine);
   place_rows(*tiles.rows, owner, block, makers);
   schedule_rows(*tiles.rows, makers, depth_parts, geometry);
