@@ -13,7 +13,7 @@ std::set<const VarNode*> StageProgram::enclosing_vars(const StageState& state) c
   for (const Stage* stage = state.stage; stage->attachment().is_at_loop();) {
     const StageState& consumer = *by_stage.at(stage->attachment().consumer());
     int leaf = consumer.leaf_index(stage->attachment().axis().get());
-    internal_check(leaf >= 0, "{} is attached to {} at {}, which is not one of its loops", stage->op->name,
+    internal_check(leaf >= 0, "{} is attached to {} at {}, which is not one of its loops", stage->op()->name,
                    consumer.op().name, stage->attachment().axis()->name());
     for (int i = 0; i <= leaf; ++i) vars.insert(consumer.leaf_vars[static_cast<size_t>(i)].as<VarNode>());
     stage = consumer.stage;
@@ -118,7 +118,7 @@ void StageProgram::infer_region(StageState& state) {
     for (const Expr& var : reader->leaf_vars) around.insert(var.as<VarNode>());
     internal_check(std::includes(around.begin(), around.end(), fixed.begin(), fixed.end()),
                    "{} is attached at {} of {}, which does not enclose its reader {}", op.name,
-                   state.stage->attachment().axis()->name(), state.stage->attachment().consumer()->op->name,
+                   state.stage->attachment().axis()->name(), state.stage->attachment().consumer()->op()->name,
                    reader->op().name);
   }
   internal_check(!first, "{} is attached but nothing reads it", op.name);

@@ -22,8 +22,8 @@ class Inliner : public ExprMutator {
     internal_check(stage != nullptr, "{} is read but not part of the schedule", node->op->name);
     if (!stage->attachment().is_inline()) return read;
     std::vector<std::pair<const VarNode*, Expr>> bindings;
-    for (size_t i = 0; i < stage->op->axes.size(); ++i) {
-      bindings.emplace_back(stage->op->axes[i]->var.as<VarNode>(), read.as<ReadNode>()->indices[i]);
+    for (size_t i = 0; i < stage->op()->axes.size(); ++i) {
+      bindings.emplace_back(stage->op()->axes[i]->var.as<VarNode>(), read.as<ReadNode>()->indices[i]);
     }
     return substitute(bodies_.at(stage), bindings);
   }
@@ -46,15 +46,15 @@ Sources sources_of(const Stage& stage, const Schedule& schedule,
   const auto add = [&](const std::string& source) {
     if (!source.empty() && std::ranges::find(sources, source) == sources.end()) sources.push_back(source);
   };
-  if (stage.op->body) {
-    walk(stage.op->body, [&](const Expr& e) {
+  if (stage.op()->body) {
+    walk(stage.op()->body, [&](const Expr& e) {
       const auto* read = e.as<ReadNode>();
       const Stage* producer = read ? schedule.find(read->op.get()) : nullptr;
       if (!producer || !producer->attachment().is_inline()) return;
       for (const std::string& source : known.at(producer)) add(source);
     });
   }
-  add(stage.op->source);
+  add(stage.op()->source);
   return sources;
 }
 
@@ -110,8 +110,8 @@ void StageProgram::inline_stages() {
   std::map<const Stage*, Sources> sources;
   Inliner inliner(schedule, bodies);
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->kind == OperationNode::Kind::kPlaceholder) continue;
-    Expr body = stage->op->body ? inliner.mutate(stage->op->body) : Expr();
+    if (stage->op()->kind == OperationNode::Kind::kPlaceholder) continue;
+    Expr body = stage->op()->body ? inliner.mutate(stage->op()->body) : Expr();
     bodies[stage.get()] = body;
     sources[stage.get()] = sources_of(*stage, schedule, sources);
     if (stage->attachment().is_inline()) continue;

@@ -58,8 +58,8 @@ void StageProgram::make_loops() {
 void StageProgram::make_loops_of(StageState& state) {
   const Stage& stage = *state.stage;
   AxisExprs extents, offsets;
-  for (size_t i = 0; i < stage.op->axes.size(); ++i) extents[stage.op->axes[i].get()] = state.extent[i];
-  for (const IterVarPtr& axis : stage.op->reduce_axes)
+  for (size_t i = 0; i < stage.op()->axes.size(); ++i) extents[stage.op()->axes[i].get()] = state.extent[i];
+  for (const IterVarPtr& axis : stage.op()->reduce_axes)
     extents[axis.get()] = simplifier.simplify(axis->extent);
   for (const AxisRelation& relation : stage.relations()) {
     if (relation.kind == AxisRelation::Kind::kFuse) {
@@ -77,21 +77,21 @@ void StageProgram::make_loops_of(StageState& state) {
     Expr var = make_var(unique(leaf->name())), extent = extents.at(leaf.get());
     LoopKind kind = state.loop_kind(static_cast<int>(i));
     if (kind == LoopKind::kVectorized && !constant_of(extent)) {
-      internal_error("{}: the vectorized loop {} has the extent {}, which is not constant", stage.op->name,
+      internal_error("{}: the vectorized loop {} has the extent {}, which is not constant", stage.op()->name,
                      leaf->name(), to_string(extent));
     }
     internal_check(schedule.for_gpu || (kind != LoopKind::kBlock && kind != LoopKind::kThread),
-                   "{}: {} is bound to blocks or threads, but kernel {} is for a CPU", stage.op->name,
+                   "{}: {} is bound to blocks or threads, but kernel {} is for a CPU", stage.op()->name,
                    leaf->name(), kernel.name);
     if (kind == LoopKind::kThread && !constant_of(extent)) {
-      internal_error("{}: {} is bound to threads, but its extent {} is not constant", stage.op->name,
+      internal_error("{}: {} is bound to threads, but its extent {} is not constant", stage.op()->name,
                      leaf->name(), to_string(extent));
     }
     internal_check(kind != LoopKind::kBlock || stage.attachment().is_root(),
-                   "{}: {} is bound to blocks, but the stage is not at root", stage.op->name, leaf->name());
+                   "{}: {} is bound to blocks, but the stage is not at root", stage.op()->name, leaf->name());
     internal_check(kind != LoopKind::kParallel || (stage.attachment().is_root() && i == 0),
                    "{}: only the outermost loop of a stage at root may be parallel, {} is not",
-                   stage.op->name, leaf->name());
+                   stage.op()->name, leaf->name());
     simplifier.bind(var, Expr(0), extent);
     loop_vars[var.as<VarNode>()] = {&state, static_cast<int>(i)};
     state.leaf_vars.push_back(var);
@@ -101,13 +101,13 @@ void StageProgram::make_loops_of(StageState& state) {
   AxisExprs reach = offsets;
   place_parents(state, extents, false, offsets);
   place_parents(state, extents, !schedule.for_gpu, reach);
-  for (size_t i = 0; i < stage.op->axes.size(); ++i) {
-    const IterVarPtr& axis = stage.op->axes[i];
+  for (size_t i = 0; i < stage.op()->axes.size(); ++i) {
+    const IterVarPtr& axis = stage.op()->axes[i];
     const auto* var = axis->var.as<VarNode>();
     state.axis_values[var] = simplifier.simplify(state.low[i] + offsets.at(axis.get()));
     state.axis_reach[var] = simplifier.simplify(state.low[i] + reach.at(axis.get()));
   }
-  for (const IterVarPtr& axis : stage.op->reduce_axes) {
+  for (const IterVarPtr& axis : stage.op()->reduce_axes) {
     const auto* var = axis->var.as<VarNode>();
     state.axis_reach[var] = state.axis_values[var] = simplifier.simplify(axis->low + offsets.at(axis.get()));
   }
@@ -139,7 +139,7 @@ void StageProgram::place_parents(const StageState& state, const AxisExprs& exten
     auto size = constant_of(extent), factor = constant_of(it->factor);
     if (it->tail == TailStrategy::kShiftInwards) {
       internal_check(!size || !factor || *size >= *factor,
-                     "{}: {} of extent {} cannot shift inwards by tiles of {}", stage.op->name,
+                     "{}: {} of extent {} cannot shift inwards by tiles of {}", stage.op()->name,
                      it->parent->name(), to_string(extent), to_string(it->factor));
       start = min(start, extent - it->factor);
     }

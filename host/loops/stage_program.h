@@ -61,7 +61,7 @@ struct StageState {
   int64_t block_threads = 1;                   ///< roots: of the launch
   ThreadGroup group;                           ///< threads that run this stage's loops
 
-  const OperationNode& op() const { return *stage->op; }
+  const OperationNode& op() const { return *stage->op(); }
   int leaf_index(const IterVar* axis) const;
   LoopKind loop_kind(int leaf) const;
   bool is_reduce_leaf(int leaf) const;

@@ -46,13 +46,13 @@ std::string_view word(TailStrategy tail) {
 std::string word(const Attachment& attachment) {
   if (attachment.is_inline()) return "inline";
   if (attachment.is_root()) return "at root";
-  return fmt::format("at {} of {}{}", attachment.axis()->name(), attachment.consumer()->op->name,
+  return fmt::format("at {} of {}{}", attachment.axis()->name(), attachment.consumer()->op()->name,
                      attachment.once_a_thread() ? ", once a thread" : "");
 }
 
 /// What is computed, and where.
 std::string head(const Stage& stage, StorageScope scope, const std::string& sources) {
-  const OperationNode& op = *stage.op;
+  const OperationNode& op = *stage.op();
   std::vector<std::string> results;
   for (size_t i = 0; i < op.result_shapes.size(); ++i)
     results.push_back(fmt::format("{}[{}]", name_of(op.result_dtypes[i]), list(op.result_shapes[i])));
@@ -112,11 +112,11 @@ void add_body(const OperationNode& op, const Expr& body, std::string& text) {
 std::string scheduled(const Stage& stage, StorageScope scope, const Expr& body, const std::string& sources) {
   std::string text = head(stage, scope, sources);
   if (stage.attachment().is_inline()) {
-    add_body(*stage.op, body, text);
+    add_body(*stage.op(), body, text);
     return text;
   }
   std::vector<std::string> axes, leaves;
-  for (const auto* kind : {&stage.op->axes, &stage.op->reduce_axes})
+  for (const auto* kind : {&stage.op()->axes, &stage.op()->reduce_axes})
     for (const IterVarPtr& axis : *kind)
       axes.push_back(fmt::format("{} in [{}, +{})", axis->name(), to_string(axis->low ? axis->low : Expr(0)),
                                  to_string(axis->extent)));
@@ -124,7 +124,7 @@ std::string scheduled(const Stage& stage, StorageScope scope, const Expr& body, 
   add_relations(stage, text);
   for (const IterVarPtr& leaf : stage.leaves()) line(text, kind_of(stage, leaf.get()) + leaf->name());
   add_choices(stage, text);
-  add_body(*stage.op, body, text);
+  add_body(*stage.op(), body, text);
   return text;
 }
 
@@ -172,8 +172,8 @@ std::string StageProgram::text() const {
   std::string text;
   if (states.empty()) {
     for (const auto& stage : schedule.stages()) {
-      if (stage->op->kind != OperationNode::Kind::kPlaceholder)
-        text += scheduled(*stage, stage->memory().scope, stage->op->body, stage->op->source);
+      if (stage->op()->kind != OperationNode::Kind::kPlaceholder)
+        text += scheduled(*stage, stage->memory().scope, stage->op()->body, stage->op()->source);
     }
     return text;
   }

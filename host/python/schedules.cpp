@@ -107,13 +107,13 @@ void compute_at(const ScheduledStage& self, const ScheduledStage& consumer, cons
                 bool once_a_thread) {
   const Stage& at = *consumer.stage;
   if (self.schedule != consumer.schedule)
-    user_error("{} and {} are of two schedules", self.stage->op->name, at.op->name);
+    user_error("{} and {} are of two schedules", self.stage->op()->name, at.op()->name);
   if (std::ranges::find(at.leaves(), axis.axis) == at.leaves().end())
-    user_error("compute_at of {}: {} is not one of the loops of {}", self.stage->op->name, axis.axis->name(),
-               at.op->name);
+    user_error("compute_at of {}: {} is not one of the loops of {}", self.stage->op()->name,
+               axis.axis->name(), at.op()->name);
   for (const Stage* around = consumer.stage; around != nullptr; around = around->attachment().consumer()) {
     if (around == self.stage)
-      user_error("{} is computed in {}, which is computed in it", at.op->name, self.stage->op->name);
+      user_error("{} is computed in {}, which is computed in it", at.op()->name, self.stage->op()->name);
   }
   self.change([&](Stage& stage) {
     if (once_a_thread) {
@@ -133,15 +133,15 @@ std::vector<IterVarPtr> all_axes(const Stage& stage) {
 void skip_unless(const ScheduledStage& self, const py::object& condition) {
   const Expression when = operand(condition, DType::kBool);
   if (when.expr.type().dtype != DType::kBool)
-    user_error("skip_unless of {}: the condition is {}, not bool", self.stage->op->name,
+    user_error("skip_unless of {}: the condition is {}, not bool", self.stage->op()->name,
                name_of(when.expr.type().dtype));
-  check_body(when.expr, all_axes(*self.stage), "skip_unless of " + self.stage->op->name);
+  check_body(when.expr, all_axes(*self.stage), "skip_unless of " + self.stage->op()->name);
   self.change([&](Stage& stage) { stage.skip_unless(when.expr); });
 }
 
 void prefetch(const ScheduledStage& self, const Axis& axis, const TensorExpression& tensor,
               const py::object& indices) {
-  const std::string what = "prefetch of " + self.stage->op->name;
+  const std::string what = "prefetch of " + self.stage->op()->name;
   const std::vector<Expr> at = index_operands(indices, what);
   if (at.size() != tensor.tensor.shape().size())
     user_error("{}: {} indices of {}, which has {} dimensions", what, at.size(), tensor.tensor.op()->name,

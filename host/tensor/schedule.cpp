@@ -65,16 +65,16 @@ Stage* Schedule::insert_before(Stage& stage, Operation op) {
 
 Tensor Schedule::cache_write(const Tensor& tensor, StorageScope scope) {
   Stage& stage = (*this)[tensor];
-  internal_check(stage.op->kind == OperationNode::Kind::kCompute && stage.relations().empty(),
-                 "cache_write of {}: must be a compute whose loops are as first given", stage.op->name);
-  auto cached = std::make_shared<OperationNode>(*stage.op);
+  internal_check(stage.op()->kind == OperationNode::Kind::kCompute && stage.relations().empty(),
+                 "cache_write of {}: must be a compute whose loops are as first given", stage.op()->name);
+  auto cached = std::make_shared<OperationNode>(*stage.op());
   cached->name += ".cache";
   Tensor cache(cached, 0);
-  auto copy = std::make_shared<OperationNode>(*copy_of(cache, stage.op->name));
-  copy->role = stage.op->role;
+  auto copy = std::make_shared<OperationNode>(*copy_of(cache, stage.op()->name));
+  copy->role = stage.op()->role;
   Stage* cache_stage = insert_before(stage, cached);
   cache_stage->set_scope(scope);
-  stage.op = copy;
+  stage.op_ = copy;
   stage.order_ = LoopOrder(*copy);
   by_op_[copy.get()] = &stage;
   return cache;
@@ -96,9 +96,9 @@ Tensor Schedule::cache_read(const Tensor& tensor, StorageScope scope, const std:
   stages_.insert(after + 1, std::move(made));
   for (const Operation& reader : readers) {
     Stage& stage = (*this)[reader];
-    auto op = std::make_shared<OperationNode>(*stage.op);
+    auto op = std::make_shared<OperationNode>(*stage.op());
     op->body = ReadReplacer(names, tensor.result(), copy).mutate(op->body);
-    stage.op = op;
+    stage.op_ = op;
     by_op_[op.get()] = &stage;
   }
   return copy;

@@ -21,12 +21,13 @@ namespace gantry {
 
 class Stage {
  public:
-  Operation op;  ///< may be replaced by cache_write / cache_read
+  /// Computed at root, in loops over its axes as they are.
+  explicit Stage(Operation op);
 
-  explicit Stage(Operation operation);
-
-  const std::vector<IterVarPtr>& axes() const { return op->axes; }
-  const std::vector<IterVarPtr>& reduce_axes() const { return op->reduce_axes; }
+  /// Another one after Schedule::cache_write or cache_read.
+  const Operation& op() const { return op_; }
+  const std::vector<IterVarPtr>& axes() const { return op_->axes; }
+  const std::vector<IterVarPtr>& reduce_axes() const { return op_->reduce_axes; }
   const std::vector<IterVarPtr>& leaves() const { return order_.leaves(); }
   const std::vector<AxisRelation>& relations() const { return order_.relations(); }
   const LoopKinds& kinds() const { return kinds_; }
@@ -143,6 +144,7 @@ class Stage {
 
  private:
   friend class Schedule;  // caches replace a stage's operation
+  Operation op_;
   LoopOrder order_;
   LoopKinds kinds_;
   Attachment attachment_ = Attachment::root();

@@ -150,7 +150,7 @@ bool reads_same_index(const OperationNode& op) {
 
 Stage* stage_of(const Schedule& schedule, Role role) {
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->role == role) return stage.get();
+    if (stage->op()->role == role) return stage.get();
   }
   return nullptr;
 }
@@ -159,14 +159,14 @@ std::vector<const OperationNode*> readers_of(const Schedule& schedule, const Ope
   std::vector<const OperationNode*> readers;
   for (const auto& stage : schedule.stages()) {
     bool reads = false;
-    if (is_compute(*stage->op)) {
-      walk(stage->op->body, [&](const Expr& node) {
+    if (is_compute(*stage->op())) {
+      walk(stage->op()->body, [&](const Expr& node) {
         auto* read = node.as<ReadNode>();
         reads = reads || (read && read->op.get() == &op);
       });
     }
-    for (const Tensor& input : stage->op->extern_inputs) reads = reads || input.op().get() == &op;
-    if (reads) readers.push_back(stage->op.get());
+    for (const Tensor& input : stage->op()->extern_inputs) reads = reads || input.op().get() == &op;
+    if (reads) readers.push_back(stage->op().get());
   }
   return readers;
 }

@@ -61,10 +61,10 @@ const ReadNode* weight_read(const OperationNode& sums) {
 int epilogue_cost(const Schedule& schedule) {
   int cost = 0;
   for (const auto& stage : schedule.stages()) {
-    const Role role = stage->op->role;
-    if (is_compute(*stage->op) && !is_dense(*stage->op) && role != Role::kHalfOperand &&
+    const Role role = stage->op()->role;
+    if (is_compute(*stage->op()) && !is_dense(*stage->op()) && role != Role::kHalfOperand &&
         role != Role::kDenseChunk)
-      cost += element_cost(stage->op->body);
+      cost += element_cost(stage->op()->body);
   }
   return cost;
 }
@@ -98,7 +98,7 @@ constexpr int64_t kFetchDistanceBytes = 4 << 10;
 /// While a block's rows go past a panel, the next panel comes to the second-level cache, a bit every `step`
 /// of the sum.
 void prefetch_next_panel(Stage& sums, const IterVarPtr& step, const DenseTile& plan, const DenseWork& work) {
-  const ReadNode* weight = weight_read(*sums.op);
+  const ReadNode* weight = weight_read(*sums.op());
   if (!weight || sums.axes().size() != (work.fixed_bits > 0 ? 4 : 3)) return;
   const auto axes = sums.axes();
   const int64_t row_elements = constant_extent(weight->op->result_shapes[0][2]).value();
@@ -128,7 +128,7 @@ void prefetch_next_panel(Stage& sums, const IterVarPtr& step, const DenseTile& p
 /// sum's innermost loop.
 IterVarPtr schedule_sums(Stage& dense, bool half, const ProductTile& tile) {
   const auto axes = dense.axes();
-  const bool has_rows = axes.size() == (dense.op->role == Role::kDenseChunk ? 4 : 3);
+  const bool has_rows = axes.size() == (dense.op()->role == Role::kDenseChunk ? 4 : 3);
   std::vector<IterVarPtr> order(axes.begin() + (has_rows ? 1 : 0), axes.end() - 1);
   const auto reduced = half ? sum_in_half(dense) : sum_in_parts(dense, kExactTerms);
   order.insert(order.end(), reduced.begin(), reduced.end());
@@ -201,7 +201,7 @@ void attach_sums(Stage& dense, Stage* chunk, Stage& owner, const IterVarPtr& att
 /// the sums.
 Stage& spill_accumulators(Schedule& schedule, Stage& output, Stage& dense, const IterVarPtr& attach,
                           const ProductTile& tile, int lanes) {
-  const Operation op = dense.op;
+  const Operation op = dense.op();
   Stage& sums = schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];
   Stage& copy = schedule[op];
   copy.compute_at(output, attach);
@@ -228,26 +228,26 @@ std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const 
 bool schedule_dense(Schedule& schedule, const Target& target) {
   std::vector<Stage*> products;
   for (const auto& stage : schedule.stages()) {
-    if (is_dense(*stage->op)) products.push_back(stage.get());
+    if (is_dense(*stage->op())) products.push_back(stage.get());
   }
   if (products.empty() || schedule.outputs().size() != 1) return false;
   Stage& output = schedule[schedule.outputs()[0]];
   if (output.axes().empty()) return false;
   const int64_t block = constant_extent(products[0]->axes().back()->extent).value();
-  DenseWork work = work_of(*products[0]->op, *output.op, target);
-  work.given_rows = static_cast<int>(given_knob(*products[0]->op, "rows"));
+  DenseWork work = work_of(*products[0]->op(), *output.op(), target);
+  work.given_rows = static_cast<int>(given_knob(*products[0]->op(), "rows"));
   const DenseTile plan = choose_dense_tile(work, target.machine, block);
-  if (const auto unfit = unfit_rows(work.given_rows, plan.tile)) refuse_knob(*products[0]->op, *unfit);
+  if (const auto unfit = unfit_rows(work.given_rows, plan.tile)) refuse_knob(*products[0]->op(), *unfit);
   const bool heavy = epilogue_cost(schedule) > kUnrolledEpilogueCost;
-  const int lanes = work.half ? result_lanes(plan.tile, *output.op, target) : plan.tile.lanes;
+  const int lanes = work.half ? result_lanes(plan.tile, *output.op(), target) : plan.tile.lanes;
 
   inline_elementwise(schedule);
   for (const auto& stage : schedule.stages())
-    if (stage->attachment().is_root() && stage->op->role == Role::kHalfOperand)
+    if (stage->attachment().is_root() && stage->op()->role == Role::kHalfOperand)
       schedule_half_operand(*stage, worth_threads(work), target);
   size_t done = 0;
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->role != Role::kSumSoFar) continue;
+    if (stage->op()->role != Role::kSumSoFar) continue;
     const auto axes = stage->axes();
     IterVarPtr attach = schedule_tiles(*stage, {axes[0]}, axes[1], axes[2], plan, work, true);
     vectorize_block(*stage, axes[2], block, lanes);

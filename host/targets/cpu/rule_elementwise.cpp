@@ -81,9 +81,9 @@ class InlinedBody : public ExprMutator {
     const Stage* stage = schedule_.find(node->op.get());
     if (!stage || !stage->attachment().is_inline()) return read;
     std::vector<std::pair<const VarNode*, Expr>> bindings;
-    for (size_t i = 0; i < stage->op->axes.size(); ++i)
-      bindings.emplace_back(stage->op->axes[i]->var.as<VarNode>(), read.as<ReadNode>()->indices[i]);
-    return mutate(substitute(stage->op->body, bindings));
+    for (size_t i = 0; i < stage->op()->axes.size(); ++i)
+      bindings.emplace_back(stage->op()->axes[i]->var.as<VarNode>(), read.as<ReadNode>()->indices[i]);
+    return mutate(substitute(stage->op()->body, bindings));
   }
 
  private:
@@ -170,7 +170,7 @@ constexpr int kLeastDividingBytes = 4;
 
 /// `least_bytes`: what an element counts as at least where vectors of a flattened stage are chosen.
 void schedule_by_own_reads(Stage& stage, const Target& target, int least_bytes) {
-  const OperationNode& op = *stage.op;
+  const OperationNode& op = *stage.op();
   if (op.axes.empty()) return;
   const bool worth_it = worth_threads(op);
   if (op.axes.size() == 1 || reads_same_index(op)) {
@@ -195,8 +195,8 @@ void schedule_elementwise(Stage& stage, const Target& target) {
 }
 
 void schedule_elementwise(const Schedule& schedule, Stage& stage, const Target& target) {
-  if (stage.op->axes.empty() || !stage.op->body) return;
-  OperationNode whole = *stage.op;
+  if (stage.op()->axes.empty() || !stage.op()->body) return;
+  OperationNode whole = *stage.op();
   whole.body = InlinedBody(schedule).mutate(whole.body);
   const int lanes = lanes_along_last_axis(whole, target);
   if (whole.axes.size() > 1 && lanes > 1) {

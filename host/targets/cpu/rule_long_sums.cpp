@@ -87,7 +87,7 @@ bool is_partial_sum(const OperationNode& op) {
 }
 
 void schedule_partial_sum(Schedule& schedule, Stage& stage, const Target& target) {
-  const Operation op = stage.op;
+  const Operation op = stage.op();
   Stage& sums = schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];
   const auto axes = stage.axes();
   const int64_t channels = *constant_extent(axes.back()->extent);

@@ -126,8 +126,8 @@ std::vector<Parts> find_products(Schedule& schedule) {
   std::vector<Parts> found;
   Stage* panel = nullptr;
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->role == Role::kMatmulPanel) panel = stage.get();
-    if (!is_matmul(*stage->op)) continue;
+    if (stage->op()->role == Role::kMatmulPanel) panel = stage.get();
+    if (!is_matmul(*stage->op())) continue;
     found.push_back({stage.get(), panel});
     panel = nullptr;
   }
@@ -139,8 +139,8 @@ std::vector<Parts> find_products(Schedule& schedule) {
 void schedule_panel(Stage& panel, int64_t block, int lanes) {
   const auto axes = panel.axes();
   const IterVarPtr &depth = axes[axes.size() - 2], &column = axes.back();
-  const bool turned = read_stride(*panel.op, column->var) == std::nullopt &&
-                      read_stride(*panel.op, depth->var) == std::optional<int>(1);
+  const bool turned = read_stride(*panel.op(), column->var) == std::nullopt &&
+                      read_stride(*panel.op(), depth->var) == std::optional<int>(1);
   if (!turned || lanes <= 1 || constant_extent(depth->extent).value_or(0) < lanes)
     return vectorize_block(panel, column, block, lanes);
   auto [steps, step] = panel.split(depth, lanes, tail_for(depth, lanes));
@@ -215,7 +215,7 @@ bool schedule_matmul(Schedule& schedule, const Target& target) {
   const std::vector<Parts> products = find_products(schedule);
   if (products.empty() || schedule.outputs().size() != 1) return false;
   // Without contiguous columns the generic reduction rule does better, and with one.
-  const OperationNode& first = *products[0].product->op;
+  const OperationNode& first = *products[0].product->op();
   if (work_of(first).units == 1 || read_stride(first, first.axes.back()->var) != std::optional<int>(1))
     return false;
 
@@ -226,12 +226,12 @@ bool schedule_matmul(Schedule& schedule, const Target& target) {
   inline_elementwise(schedule);
   size_t done = 0;
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->role == Role::kSumSoFar) schedule_product(*stage, products[done++], tile, worth_it);
+    if (stage->op()->role == Role::kSumSoFar) schedule_product(*stage, products[done++], tile, worth_it);
   }
   Parts last = products[done];
   Operation output_op = schedule.outputs()[0].op();
-  if (last.product->op == output_op) {
-    last.product = &schedule[schedule.cache_write(Tensor(last.product->op, 0), StorageScope::kLocal)];
+  if (last.product->op() == output_op) {
+    last.product = &schedule[schedule.cache_write(Tensor(last.product->op(), 0), StorageScope::kLocal)];
   }
   Stage& output = schedule[schedule.outputs()[0]];
   schedule_product(output, last, tile, worth_it);

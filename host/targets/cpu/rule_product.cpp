@@ -44,7 +44,7 @@ constexpr int kUnrolledEpilogueCost = 12;
 
 Stage* find_anchor(Schedule& schedule) {
   for (const auto& stage : schedule.stages()) {
-    if (is_packed_product(*stage->op)) return stage.get();
+    if (is_packed_product(*stage->op())) return stage.get();
   }
   return nullptr;
 }
@@ -53,8 +53,8 @@ Stage* find_anchor(Schedule& schedule) {
 int epilogue_cost(const Schedule& schedule, const Stage& anchor) {
   int cost = 0;
   for (const auto& stage : schedule.stages()) {
-    if (stage.get() == &anchor || is_operand(*stage->op) || !is_compute(*stage->op)) continue;
-    cost += element_cost(stage->op->body);
+    if (stage.get() == &anchor || is_operand(*stage->op()) || !is_compute(*stage->op())) continue;
+    cost += element_cost(stage->op()->body);
   }
   return cost;
 }
@@ -140,7 +140,7 @@ void conjuncts(const Expr& e, std::vector<Expr>& out) {
 
 // Windows that reach beyond the image multiply zeros there. Points along `axis` are left out where they do.
 void skip_padding(Stage& anchor, const IterVarPtr& axis) {
-  walk(anchor.op->body, [&](const Expr& e) {
+  walk(anchor.op()->body, [&](const Expr& e) {
     const auto* read = e.as<ReadNode>();
     if (!read || read->op->role != Role::kPad) return;
     const auto* padded = read->op->body.as<CallNode>();
@@ -163,8 +163,8 @@ void skip_padding(Stage& anchor, const IterVarPtr& axis) {
 // deep, so that many of the taps are in the padding; of lines of images too few to be seen.
 void skip_outer_padding(Stage& anchor, size_t row_axis) {
   constexpr size_t kVolumeAxes = 4;  // depth, height, width, channel
-  if (anchor.op->reduce_axes.size() < kVolumeAxes) return;
-  for (size_t axis = 1; axis < row_axis; ++axis) skip_padding(anchor, anchor.op->axes[axis]);
+  if (anchor.op()->reduce_axes.size() < kVolumeAxes) return;
+  for (size_t axis = 1; axis < row_axis; ++axis) skip_padding(anchor, anchor.op()->axes[axis]);
 }
 
 // Groups of lines that threads divide, for what computed the data divided lines too: data from another core's
@@ -206,7 +206,7 @@ void schedule_cut_reduction(const PackedProduct& p, const Target& target) {
   const ProductWork& work = p.work;
   const ProductTile& tile = p.tile;
   const int64_t block = tile.channel_block();
-  const int lanes = result_lanes(tile, *output.op, target);
+  const int lanes = result_lanes(tile, *output.op(), target);
   const auto axes = output.axes();
   auto [channels, channel] = output.split(axes[3], block);
   auto [tiles, row] = output.split(axes[2], tile.rows);
@@ -278,7 +278,7 @@ IterVarPtr schedule_output(const PackedProduct& p, std::optional<size_t> rows, c
   } else {
     output.reorder({block_outer, block_inner});
   }
-  vectorize_block(output, block_inner, block, result_lanes(p.tile, *output.op, target));
+  vectorize_block(output, block_inner, block, result_lanes(p.tile, *output.op(), target));
 
   if (shares_tiles) {
     outer.push_back(attach);
@@ -294,13 +294,13 @@ void spill_accumulators(Schedule& schedule, const PackedProduct& p, std::optiona
                         const IterVarPtr& attach, const Target& target) {
   for (const auto& stage : schedule.stages()) {
     if (!stage->attachment().is_inline()) continue;
-    auto readers = readers_of(schedule, *p.anchor.op);
-    if (std::find(readers.begin(), readers.end(), stage->op.get()) == readers.end()) continue;
+    auto readers = readers_of(schedule, *p.anchor.op());
+    if (std::find(readers.begin(), readers.end(), stage->op().get()) == readers.end()) continue;
     stage->compute_at(p.output, attach);
     stage->set_scope(StorageScope::kLocal);
     if (rows) stage->unroll(stage->axes()[*rows]);
     vectorize_block(*stage, stage->axes().back(), p.tile.channel_block(),
-                    result_lanes(p.tile, *p.output.op, target));
+                    result_lanes(p.tile, *p.output.op(), target));
     return;
   }
 }
@@ -315,11 +315,11 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   // A single vector of channels has no row axis; its only axis is the channels.
   const auto rows = axes.size() >= 2 ? std::optional(axes.size() - 2) : std::nullopt;
 
-  PackedProduct p{*anchor, output, work_of(*anchor->op, *output.op, rows.value_or(0), target), {}};
+  PackedProduct p{*anchor, output, work_of(*anchor->op(), *output.op(), rows.value_or(0), target), {}};
   if (!rows) p.work.row_extent = p.work.row_count = 1;
-  p.work.given_rows = static_cast<int>(given_knob(*anchor->op, "rows"));
+  p.work.given_rows = static_cast<int>(given_knob(*anchor->op(), "rows"));
   p.tile = choose_product_tile(p.work, target.machine, block);
-  if (const auto unfit = unfit_rows(p.work.given_rows, p.tile)) refuse_knob(*anchor->op, *unfit);
+  if (const auto unfit = unfit_rows(p.work.given_rows, p.tile)) refuse_knob(*anchor->op(), *unfit);
 
   inline_elementwise(schedule);
   auto volume = constant_volume(axes);
@@ -327,8 +327,8 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   p.heavy_epilogue = epilogue_cost(schedule, *anchor) > kUnrolledEpilogueCost;
   for (const auto& stage : schedule.stages()) {
     if (!stage->attachment().is_root()) continue;
-    if (stage->op->role == Role::kPad) schedule_elementwise(*stage, target);
-    if (stage->op->role == Role::kHalfOperand) schedule_half_operand(*stage, p.worth_it, target);
+    if (stage->op()->role == Role::kPad) schedule_elementwise(*stage, target);
+    if (stage->op()->role == Role::kHalfOperand) schedule_half_operand(*stage, p.worth_it, target);
   }
   if (cuts_reduction(p.work, p.tile, target.machine)) {
     schedule_cut_reduction(p, target);

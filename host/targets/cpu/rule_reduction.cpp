@@ -84,7 +84,7 @@ OperationNode with_inlined(const Schedule& schedule, const OperationNode& op) {
   // Stages stand in order: a producer's own reads are replaced after it.
   const auto& stages = schedule.stages();
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    if ((*stage)->attachment().is_inline()) whole.body = inline_reads(whole.body, *(*stage)->op);
+    if ((*stage)->attachment().is_inline()) whole.body = inline_reads(whole.body, *(*stage)->op());
   }
   return whole;
 }
@@ -95,13 +95,13 @@ void place_padding(Schedule& schedule, Stage& owner, Stage& reduction, const Ite
                    int lanes, const Target& target) {
   Stage* pad = padding_of(schedule, reduction);
   if (!pad) return;
-  if (padding_vanishes(*pad->op, *reduction.op)) {
+  if (padding_vanishes(*pad->op(), *reduction.op())) {
     pad->compute_inline();
     return;
   }
-  int64_t bytes = int64_t{lanes} * byte_width(pad->op->result_dtypes[0]);
+  int64_t bytes = int64_t{lanes} * byte_width(pad->op()->result_dtypes[0]);
   for (size_t axis = 1; axis + 1 < pad->axes().size(); ++axis) {
-    auto extent = window_extent(*reduction.op, *pad->op, axis, rows);
+    auto extent = window_extent(*reduction.op(), *pad->op(), axis, rows);
     bytes = extent && bytes <= kMaxPaddedTileBytes ? bytes * *extent : kMaxPaddedTileBytes + 1;
   }
   if (bytes > kMaxPaddedTileBytes) {
@@ -273,9 +273,9 @@ std::optional<int64_t> lane_step(const OperationNode& op, const Expr& var) {
 
 void schedule_over_data(Schedule& schedule, Stage& stage, Stage* consumer, int lanes, bool padded,
                         const Target& target) {
-  const bool worth_it = worth_parallel(*stage.op);
+  const bool worth_it = worth_parallel(*stage.op());
   if (consumer) return schedule_lanes_over_data(schedule, *consumer, stage, lanes, worth_it, padded, target);
-  Operation original = stage.op;
+  Operation original = stage.op();
   Tensor cache = schedule.cache_write(Tensor(original, 0), StorageScope::kLocal);
   schedule_lanes_over_data(schedule, stage, schedule[cache], lanes, worth_it, padded, target);
 }
@@ -283,7 +283,7 @@ void schedule_over_data(Schedule& schedule, Stage& stage, Stage* consumer, int l
 }  // namespace
 
 void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const Target& target) {
-  const OperationNode& op = *stage.op;
+  const OperationNode& op = *stage.op();
   int bytes = byte_width(op.result_dtypes[0]);
   auto lanes_of = [&](std::optional<int64_t> extent) {
     return choose_lanes(extent.value_or(guess::kLong), bytes, target.machine);
@@ -309,7 +309,7 @@ void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const
   } else {
     schedule_lanes_over_reduction(stage, nullptr, 1, worth_it);
   }
-  if (consumer && is_output(schedule, *consumer->op)) schedule_elementwise(*consumer, target);
+  if (consumer && is_output(schedule, *consumer->op())) schedule_elementwise(*consumer, target);
 }
 
 }  // namespace gantry::cpu

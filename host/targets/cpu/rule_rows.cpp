@@ -71,7 +71,7 @@ RowStages find_rows(Schedule& schedule, const Stage& output, const Target& targe
   RowStages found;
   Operations of_rows;  ///< reductions, and what depends on them
   for (const auto& stage : schedule.stages()) {
-    const OperationNode& op = *stage->op;
+    const OperationNode& op = *stage->op();
     if (op.kind == OperationNode::Kind::kPlaceholder) continue;
     if (!is_compute(op)) return {};
     bool reads = false;
@@ -80,7 +80,7 @@ RowStages find_rows(Schedule& schedule, const Stage& output, const Target& targe
       if (op.reduce_axes.empty()) return {};
       if (of_rows.empty()) found.rows = op.axes.size();
       const bool last =
-          op.axes.size() == found.rows && found.rows >= 1 && found.rows < output.op->axes.size();
+          op.axes.size() == found.rows && found.rows >= 1 && found.rows < output.op()->axes.size();
       if (!last || read_stride(op, op.reduce_axes.back()->var) != std::optional<int>(1)) return {};
     }
     if (is_reduction(op) || reads) of_rows.push_back(&op);
@@ -88,7 +88,7 @@ RowStages find_rows(Schedule& schedule, const Stage& output, const Target& targe
     if (stage.get() == &output || (inlined && !(reads && worth_keeping(schedule, op)))) continue;
     if (inlined && !fits_row_buffer(op, found.rows, target)) continue;
     // What comes before the first reduction stays where it is: it is no part of a row.
-    if (!contains(of_rows, &op) || !keeps_prefix(op, *output.op, found.rows)) return {};
+    if (!contains(of_rows, &op) || !keeps_prefix(op, *output.op(), found.rows)) return {};
     if (!is_reduction(op) && !fits_row_buffer(op, found.rows, target)) return {};
     found.stages.push_back(stage.get());
   }
@@ -102,7 +102,7 @@ int lanes_of(const IterVarPtr& axis, const OperationNode& op, const Target& targ
 
 void schedule_row_reduction(Stage& stage, const Target& target) {
   const IterVarPtr axis = stage.reduce_axes().back();
-  const int lanes = lanes_of(axis, *stage.op, target);
+  const int lanes = lanes_of(axis, *stage.op(), target);
   if (lanes <= 1) return;
   auto [outer, inner] = stage.split(axis, lanes_at_once(axis, lanes), TailStrategy::kGuard);
   (void)outer;
@@ -111,7 +111,7 @@ void schedule_row_reduction(Stage& stage, const Target& target) {
 
 void schedule_row_elements(Stage& stage, const Target& target) {
   const IterVarPtr axis = stage.axes().back();
-  const int lanes = lanes_of(axis, *stage.op, target);
+  const int lanes = lanes_of(axis, *stage.op(), target);
   if (lanes <= 1) return;
   auto [outer, inner] = stage.split(axis, lanes, tail_for(axis, lanes));
   (void)outer;
@@ -121,10 +121,10 @@ void schedule_row_elements(Stage& stage, const Target& target) {
 bool schedule_rows(Schedule& schedule, const Target& target) {
   if (schedule.outputs().size() != 1) return false;
   Stage& output = schedule[schedule.outputs()[0]];
-  if (!is_compute(*output.op) || is_reduction(*output.op) || output.axes().empty()) return false;
+  if (!is_compute(*output.op()) || is_reduction(*output.op()) || output.axes().empty()) return false;
   const bool reduces = std::any_of(schedule.stages().begin(), schedule.stages().end(),
-                                   [](const auto& stage) { return is_reduction(*stage->op); });
-  if (!reduces || read_stride(*output.op, output.axes().back()->var) == std::nullopt) return false;
+                                   [](const auto& stage) { return is_reduction(*stage->op()); });
+  if (!reduces || read_stride(*output.op(), output.axes().back()->var) == std::nullopt) return false;
   inline_elementwise(schedule);
   const RowStages found = find_rows(schedule, output, target);
   if (found.stages.empty()) return false;
@@ -137,7 +137,7 @@ bool schedule_rows(Schedule& schedule, const Target& target) {
   for (Stage* stage : found.stages) {
     stage->compute_at(output, row);
     stage->set_scope(StorageScope::kLocal);
-    if (is_reduction(*stage->op)) {
+    if (is_reduction(*stage->op())) {
       schedule_row_reduction(*stage, target);
     } else {
       schedule_row_elements(*stage, target);

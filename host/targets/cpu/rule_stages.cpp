@@ -14,24 +14,24 @@ bool is_first_step(const OperationNode& op) {
 Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
   if (schedule.outputs().size() != 1) return nullptr;
   Stage& output = schedule[schedule.outputs()[0]];
-  if (&output == &reduction || is_reduction(*output.op) || !is_compute(*output.op)) return nullptr;
+  if (&output == &reduction || is_reduction(*output.op()) || !is_compute(*output.op())) return nullptr;
   if (output.axes().size() != reduction.axes().size()) return nullptr;
   int reductions = 0;
   for (const auto& stage : schedule.stages()) {
-    if (is_reduction(*stage->op) && !is_first_step(*stage->op)) ++reductions;
-    if (!is_compute(*stage->op) && stage->op->kind != OperationNode::Kind::kPlaceholder) return nullptr;
+    if (is_reduction(*stage->op()) && !is_first_step(*stage->op())) ++reductions;
+    if (!is_compute(*stage->op()) && stage->op()->kind != OperationNode::Kind::kPlaceholder) return nullptr;
   }
   if (reductions != 1) return nullptr;
   for (size_t i = 0; i < output.axes().size(); ++i) {
     if (!structurally_equal(output.axes()[i]->extent, reduction.axes()[i]->extent)) return nullptr;
   }
-  return reads_own_index(*output.op) ? &output : nullptr;
+  return reads_own_index(*output.op()) ? &output : nullptr;
 }
 
 // Padding that one reduction reads is placed by that reduction's rule.
 bool pads_reduction(const Schedule& schedule, const Stage& stage) {
-  if (stage.op->role != Role::kPad) return false;
-  auto readers = readers_of(schedule, *stage.op);
+  if (stage.op()->role != Role::kPad) return false;
+  auto readers = readers_of(schedule, *stage.op());
   return readers.size() == 1 && is_reduction(*readers.front());
 }
 
@@ -40,7 +40,7 @@ void schedule_stages_at_root(Schedule& schedule, const Target& target) {
   inline_elementwise(schedule);
   std::vector<Operation> roots;
   for (const auto& stage : schedule.stages()) {
-    if (stage->attachment().is_root() && is_compute(*stage->op)) roots.push_back(stage->op);
+    if (stage->attachment().is_root() && is_compute(*stage->op())) roots.push_back(stage->op());
   }
   for (const Operation& op : roots) {
     Stage& stage = schedule[op];

@@ -54,15 +54,15 @@ TileStages find_tiles(const Schedule& schedule) {
 Stage& owner_of(Schedule& schedule, Stage& tile_output) {
   if (schedule.outputs().size() != 1) return tile_output;
   Stage& output = schedule[schedule.outputs()[0]];
-  if (!is_compute(*output.op) || output.axes().size() != tile_output.axes().size()) return tile_output;
+  if (!is_compute(*output.op()) || output.axes().size() != tile_output.axes().size()) return tile_output;
   for (size_t i = 0; i < output.axes().size(); ++i) {
     if (!structurally_equal(simplify(output.axes()[i]->extent), simplify(tile_output.axes()[i]->extent)))
       return tile_output;
   }
   for (const auto& stage : schedule.stages()) {
-    bool part = stage->op->role == Role::kTileRows || stage->op->role == Role::kTileProduct;
-    if (!part && is_compute(*stage->op) && is_reduction(*stage->op)) return tile_output;
-    if (!part && !is_compute(*stage->op) && stage->op->kind != OperationNode::Kind::kPlaceholder)
+    bool part = stage->op()->role == Role::kTileRows || stage->op()->role == Role::kTileProduct;
+    if (!part && is_compute(*stage->op()) && is_reduction(*stage->op())) return tile_output;
+    if (!part && !is_compute(*stage->op()) && stage->op()->kind != OperationNode::Kind::kPlaceholder)
       return tile_output;
   }
   return output;
@@ -256,8 +256,8 @@ Stage& place_output(Schedule& schedule, const TileStages& tiles) {
 
 RowAxes row_axes(const TileStages& tiles, Stage& owner, const TileGeometry& geometry) {
   if (tiles.partial) return part_rows(owner, geometry);
-  const std::vector<Expr> pitches = row_pitches(*tiles.output->op);
-  if (is_dense(*tiles.output->op, pitches)) return dense_rows(owner, geometry);
+  const std::vector<Expr> pitches = row_pitches(*tiles.output->op());
+  if (is_dense(*tiles.output->op(), pitches)) return dense_rows(owner, geometry);
   return line_rows(owner, constant_extent(pitches.end()[-2]).value(), geometry);
 }
 
@@ -272,7 +272,7 @@ RowMakers row_makers(const TileBlocks& blocks, const Stage& rows, int64_t depth_
   if (blocks.own_rows || (blocks.rows.few && blocks.rows.small_operand)) return RowMakers::kBlocks;
   const bool columns_divided = depth_parts == 1 && (blocks.weights_first || blocks.rows.count == 1);
   const auto elements = constant_volume(rows.axes());
-  const bool stay = elements && *elements * byte_width(rows.op->result_dtypes[0]) <= machine.l2_bytes / 2;
+  const bool stay = elements && *elements * byte_width(rows.op()->result_dtypes[0]) <= machine.l2_bytes / 2;
   return columns_divided && stay ? RowMakers::kEach : RowMakers::kAll;
 }
 
@@ -340,36 +340,36 @@ TileBlocks blocks_by_decision(TileProductWork& work, const OperationNode& produc
 bool schedule_tiles(Schedule& schedule, const Target& target) {
   const TileStages tiles = find_tiles(schedule);
   if (!tiles.product || !tiles.rows || !tiles.output) return false;
-  const DType element = tile_weights(*tiles.product->op)->result_dtypes[0];
+  const DType element = tile_weights(*tiles.product->op())->result_dtypes[0];
   const TileGeometry& geometry = geometry_of(tile_unit(target, element).value_or(TileUnit{}));
   Stage& owner = place_output(schedule, tiles);
   const RowAxes rows = row_axes(tiles, owner, geometry);
-  const int64_t reach = product_reach(*tiles.product->op);
+  const int64_t reach = product_reach(*tiles.product->op());
   const int64_t depth_parts = tiles.partial ? kDepthParts : 1;
   TileProductWork work;
   work.unit = geometry.unit;
   work.columns = constant_extent(simplify(tiles.product->axes().back()->extent)).value();
   work.column_unit = std::min<int64_t>(work.columns, geometry.column_tiles * geometry.columns);
-  work.weight_bytes = tile_weight_bytes(*tiles.product->op) / depth_parts;
+  work.weight_bytes = tile_weight_bytes(*tiles.product->op()) / depth_parts;
   work.choices = rows.choices;
   for (RowBlocks& choice : work.choices) {
     // Of one part, as everything that a block reads.
     choice.resident_operand =
-        tile_row_bytes(*tiles.rows->op, choice.rows + reach) <= kResidentRowBytes * depth_parts;
+        tile_row_bytes(*tiles.rows->op(), choice.rows + reach) <= kResidentRowBytes * depth_parts;
     choice.small_operand = choice.resident_operand && !tiles.partial && !reaches_far(reach, choice.rows);
   }
-  const TileBlocks blocks = blocks_by_decision(work, *tiles.product->op);
+  const TileBlocks blocks = blocks_by_decision(work, *tiles.product->op());
 
   auto [block, product_at] = schedule_owner(owner, rows, blocks, depth_parts, target);
   tiles.product->compute_at(owner, product_at);
   tiles.product->set_scope(StorageScope::kLocal);
-  const OperationNode& product = *tiles.product->op;
+  const OperationNode& product = *tiles.product->op();
   const auto depth = constant_volume(product.reduce_axes);
   const int64_t columns = depth && is_single_product(product)
                               ? unit_columns(work, blocks, *depth, target.machine)
                               : work.column_unit;
   schedule_tile_product(*tiles.product, blocks.rows, columns,
-                        tile_row_bytes(*tiles.rows->op, blocks.rows.rows + reach) / depth_parts, geometry,
+                        tile_row_bytes(*tiles.rows->op(), blocks.rows.rows + reach) / depth_parts, geometry,
                         target.machine);
   if (rows.count) tiles.product->read_rows_below(rows.count);
   const RowMakers makers = row_makers(blocks, *tiles.rows, depth_parts, target.machine);
@@ -377,7 +377,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   schedule_rows(*tiles.rows, makers, depth_parts, geometry);
   for (const auto& stage : schedule.stages()) {
     bool done = stage.get() == &owner || stage.get() == tiles.rows || stage.get() == tiles.product;
-    if (!done && stage->attachment().is_root() && is_compute(*stage->op) && !is_reduction(*stage->op))
+    if (!done && stage->attachment().is_root() && is_compute(*stage->op()) && !is_reduction(*stage->op()))
       schedule_elementwise(*stage, target);
   }
   return true;

@@ -124,7 +124,7 @@ Tensor in_two_steps(const OperationNode& op, const Window& window) {
 /// Whole vectors of the line at once, each over all of the window's lines.
 void schedule_lines(Schedule& schedule, Stage& lines, const Target& target) {
   if (Stage* pad = padding_of(schedule, lines)) {
-    if (padding_vanishes(*pad->op, *lines.op)) {
+    if (padding_vanishes(*pad->op(), *lines.op())) {
       pad->compute_inline();
     } else {
       schedule_elementwise(*pad, target);
@@ -132,7 +132,7 @@ void schedule_lines(Schedule& schedule, Stage& lines, const Target& target) {
   }
   const auto axes = lines.axes(), reduced = lines.reduce_axes();
   const int64_t width = *constant_extent(axes.back()->extent);
-  const int lanes = choose_lanes(width, byte_width(lines.op->result_dtypes[0]), target.machine);
+  const int lanes = choose_lanes(width, byte_width(lines.op()->result_dtypes[0]), target.machine);
   auto [block, lane] = lines.split(axes.back(), lanes, tail_for(axes.back(), lanes));
   std::vector<IterVarPtr> order(axes.begin(), axes.end() - 1);
   order.push_back(block);
@@ -161,9 +161,9 @@ bool is_window_lines(const OperationNode& op) {
 }
 
 bool schedule_window_columns(Schedule& schedule, Stage& columns, Stage* consumer, const Target& target) {
-  if (columns.op->role != Role::kWindowColumns) return false;
+  if (columns.op()->role != Role::kWindowColumns) return false;
   Stage* lines = stage_of(schedule, Role::kWindowLines);
-  const Operation op = columns.op;
+  const Operation op = columns.op();
   Stage& owner = consumer ? *consumer : columns;
   Stage& sums = consumer ? columns : schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];
 

@@ -61,10 +61,10 @@ WinogradWork work_of(const Stages& stages, const Target& target) {
   if (stages.tile_rows == nullptr)
     work.groups = constant_extent(stages.input->axes()[2]->extent).value_or(work.inputs) / work.inputs;
   work.outputs = guess::extent(constant_extent(axes.back()->extent), Extent::kChannels) / work.groups;
-  work.element_bytes = byte_width(stages.product->op->result_dtypes[0]);
-  work.half = sums_halves(*stages.product->op, target);
+  work.element_bytes = byte_width(stages.product->op()->result_dtypes[0]);
+  work.half = sums_halves(*stages.product->op(), target);
   if (stages.tile_rows != nullptr) {
-    const Operation& weights = tile_weights(*stages.product->op);
+    const Operation& weights = tile_weights(*stages.product->op());
     work.tile_parts = constant_extent(weights->result_shapes[0][3]).value();
     work.tile_unit = tile_unit(target, weights->result_dtypes[0]).value_or(TileUnit{});
   }
@@ -89,7 +89,7 @@ void schedule_passes(Stages& s, Stage& consumer, const IterVarPtr& at, int lanes
 // (position, tile, channel): both passes for a vector of channels of one tile. Returns the loop over tiles.
 IterVarPtr schedule_input(Stages& s, int64_t inputs, const Target& target) {
   const int64_t t = constant_extent(s.rows->axes()[0]->extent).value();
-  const int lanes = choose_lanes(inputs, byte_width(s.rows->op->result_dtypes[0]), target.machine);
+  const int lanes = choose_lanes(inputs, byte_width(s.rows->op()->result_dtypes[0]), target.machine);
   const auto axes = s.input->axes();
   auto [row, column] = s.input->split(axes[0], t);
   auto [vectors, lane] = s.input->split(axes[2], lanes);
@@ -252,14 +252,14 @@ void attach_operands(Stages& s, const WinogradWork& work, const WinogradPlan& pl
   } else {
     // A last chunk of fewer tiles begins among those of the one before, for itself.
     s.product->shift_region(s.product->axes()[1]);
-    schedule_product(*s.product, s.input->op, work, plan, target.machine);
+    schedule_product(*s.product, s.input->op(), work, plan, target.machine);
   }
 }
 
 void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan, const Target& target) {
   Stage& root = *s.root;
   const auto axes = root.axes();
-  const int lanes = work.half ? result_lanes(plan.product, *s.product->op, target) : plan.product.lanes;
+  const int lanes = work.half ? result_lanes(plan.product, *s.product->op(), target) : plan.product.lanes;
   TileLoops loops = split_tiles(root, work, plan);
   IterVarPtr outputs = axes.back();
   if (work.groups > 1) {
@@ -313,11 +313,11 @@ bool schedule_winograd(Schedule& schedule, const Target& target) {
   WinogradWork work = work_of(s, target);
   // Weights for tile registers suit blocks of any number of columns.
   const int64_t block = work.tile_parts > 0 ? 0 : constant_extent(s.product->axes()[3]->extent).value();
-  schedule_root(s, work, plan_by_decision(work, *s.product->op, block, target.machine), target);
+  schedule_root(s, work, plan_by_decision(work, *s.product->op(), block, target.machine), target);
   inline_elementwise(schedule, s.input);
   for (const auto& stage : schedule.stages()) {
     const bool other = stage.get() != s.root && stage.get() != s.input && stage.get() != s.tile_rows;
-    if (other && stage->attachment().is_root() && is_compute(*stage->op))
+    if (other && stage->attachment().is_root() && is_compute(*stage->op()))
       schedule_elementwise(*stage, target);
   }
   return true;

@@ -118,7 +118,7 @@ std::vector<IterVarPtr> sum_in_parts(Stage& product, int64_t limit) {
 void schedule_half_operand(Stage& operand, bool worth_it, const Target& target) {
   const auto axes = operand.axes();
   const int64_t depth = constant_extent(axes.back()->extent).value_or(guess::kLong);
-  const int lanes = choose_lanes(depth, byte_width(operand.op->result_dtypes[0]), target.machine);
+  const int lanes = choose_lanes(depth, byte_width(operand.op()->result_dtypes[0]), target.machine);
   fuse_and_parallelize(operand, {axes.begin(), axes.end() - 1}, worth_it);
   if (lanes <= 1) return;
   auto [vectors, lane] = operand.split(axes.back(), lanes, tail_for(axes.back(), lanes));
@@ -132,9 +132,9 @@ int result_lanes(const ProductTile& tile, const OperationNode& output, const Tar
 
 Stage* padding_of(const Schedule& schedule, const Stage& reduction) {
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->role != Role::kPad || !stage->attachment().is_root()) continue;
-    auto readers = readers_of(schedule, *stage->op);
-    if (readers.size() == 1 && readers.front() == reduction.op.get()) return stage.get();
+    if (stage->op()->role != Role::kPad || !stage->attachment().is_root()) continue;
+    auto readers = readers_of(schedule, *stage->op());
+    if (readers.size() == 1 && readers.front() == reduction.op().get()) return stage.get();
   }
   return nullptr;
 }
@@ -173,7 +173,7 @@ bool padding_vanishes(const OperationNode& pad, const OperationNode& reduction) 
 
 Operation packed_weights(const Stage& anchor) {
   Operation weights;
-  walk(anchor.op->body, [&](const Expr& e) {
+  walk(anchor.op()->body, [&](const Expr& e) {
     const auto* read = e.as<ReadNode>();
     if (read && read->op->kind == OperationNode::Kind::kPlaceholder && !read->indices.empty() &&
         read->indices.back().same_as(anchor.axes().back()->var))
@@ -201,7 +201,7 @@ bool stays_at_root(Role role) {
 
 // Inlining a producer repeats its work once a read; that is welcome only where it is cheap or read once.
 bool should_inline(const Schedule& schedule, const Stage& stage) {
-  const OperationNode& op = *stage.op;
+  const OperationNode& op = *stage.op();
   if (!is_compute(op) || is_reduction(op) || stays_at_root(op.role)) return false;
   for (const Tensor& output : schedule.outputs()) {
     if (output.op().get() == &op) return false;

@@ -94,7 +94,7 @@ void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t colu
                 panel_limit =
                     blocks.rows > blocks.unit_rows ? weight_chunk_bytes(geometry, machine) : kUnlimited;
   const int64_t steps = choose_depth_steps(depth, operand_bytes, operand_limit,
-                                           tile_weight_bytes(*product.op) / panels, panel_limit);
+                                           tile_weight_bytes(*product.op()) / panels, panel_limit);
   std::vector<IterVarPtr> order(axes.begin(), axes.end() - 2);
   if (steps < depth) {
     auto [depth_outer, depth_inner] = product.split(depth_axis, steps);
@@ -110,7 +110,7 @@ void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t colu
   if (geometry.depth < geometry.block_depth) {
     auto [step, inner] = product.split(k, geometry.depth);
     // Steps of several products are long enough, and LLVM would hoist loads across them until it spills.
-    if (is_single_product(*product.op)) {
+    if (is_single_product(*product.op())) {
       auto [group, in_group] = product.split(step, kUnrolledSteps);
       product.unroll(in_group);
       order.push_back(group);

@@ -73,12 +73,13 @@ void schedule_transposed(Schedule& schedule, Stage& stage, const Transposed& tra
 
 void schedule_elementwise(Schedule& schedule, Stage& stage, const Target& target) {
   if (stage.axes().empty()) return;
-  if (auto transposed = find_transposed(*stage.op)) {
+  if (auto transposed = find_transposed(*stage.op())) {
     schedule_transposed(schedule, stage, *transposed);
     return;
   }
   auto axes = stage.axes();
-  int64_t lanes = vector_lanes(inline_all(stage.op->body), axes.back(), byte_width(stage.op->result_dtypes[0]));
+  int64_t lanes =
+      vector_lanes(inline_all(stage.op()->body), axes.back(), byte_width(stage.op()->result_dtypes[0]));
   // Few elements are spread over many threads rather than moved together.
   auto volume = constant_volume(axes);
   if (volume && *volume < busy_threads(target.gpu) / 4) lanes = 1;

@@ -307,7 +307,7 @@ ProductPlan::~ProductPlan() = default;
 void ProductPlan::schedule(Schedule& schedule) const {
   for (const TiledGemm& t : impl_->tiled) {
     Stage& owner = t.owner ? schedule[schedule.outputs()[0]] : schedule[t.tensors.stored];
-    OwnerAxes axes = t.owner ? *t.owner : stored_axes(*owner.op);
+    OwnerAxes axes = t.owner ? *t.owner : stored_axes(*owner.op());
     schedule_owner(schedule, t, owner, axes);
   }
 }

@@ -22,7 +22,7 @@ void unroll_window(Stage& stage) {
 Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
   if (schedule.outputs().size() != 1) return nullptr;
   Stage& output = schedule[schedule.outputs()[0]];
-  if (&output == &reduction || !is_compute(*output.op) || is_reduction(*output.op)) return nullptr;
+  if (&output == &reduction || !is_compute(*output.op()) || is_reduction(*output.op())) return nullptr;
   if (output.axes().size() != reduction.axes().size() || !output.attachment().is_root()) return nullptr;
   for (size_t i = 0; i < output.axes().size(); ++i) {
     if (!structurally_equal(simplify(output.axes()[i]->extent), simplify(reduction.axes()[i]->extent)))
@@ -30,16 +30,16 @@ Stage* fused_consumer(Schedule& schedule, const Stage& reduction) {
   }
   // Everything between the two is inlined: no other stage at root may read the reduction.
   for (Stage* stage : root_stages(schedule)) {
-    if (stage != &output && stage != &reduction && is_reduction(*stage->op)) return nullptr;
+    if (stage != &output && stage != &reduction && is_reduction(*stage->op())) return nullptr;
   }
   for (const auto& stage : schedule.stages()) {
-    if (!is_compute(*stage->op)) continue;
+    if (!is_compute(*stage->op())) continue;
     bool same = true;
-    walk(stage->op->body, [&](const Expr& node) {
+    walk(stage->op()->body, [&](const Expr& node) {
       auto* read = node.as<ReadNode>();
       if (!read || schedule.find(read->op.get()) != &reduction) return;
       for (size_t d = 0; d < read->indices.size(); ++d)
-        same = same && d < stage->op->axes.size() && is_index_of(read->indices[d], *stage->op->axes[d]);
+        same = same && d < stage->op()->axes.size() && is_index_of(read->indices[d], *stage->op()->axes[d]);
     });
     if (!same) return nullptr;
   }
@@ -61,11 +61,11 @@ WindowTile choose_window_tile(const Stage& stage, const GpuModel& gpu) {
   const auto& axes = stage.axes();
   auto taps = constant_volume(stage.reduce_axes()), volume = constant_volume(axes);
   if (axes.size() < 3 || !taps || *taps > kUnrolledTaps || !volume) return tile;
-  Expr value = inline_all(stage.op->body.as<ReduceNode>()->value);
+  Expr value = inline_all(stage.op()->body.as<ReduceNode>()->value);
   auto row_extent = constant_extent(simplify(axes[axes.size() - 2]->extent));
   int64_t threads = *volume;
   auto enough = [&](int64_t factor) { return threads / factor >= busy_threads(gpu) / 2; };
-  int64_t lanes = vector_lanes(value, axes.back(), byte_width(stage.op->result_dtypes[0]));
+  int64_t lanes = vector_lanes(value, axes.back(), byte_width(stage.op()->result_dtypes[0]));
   while (lanes > 1 && !enough(lanes)) lanes /= 2;
   tile.lanes = lanes;
   threads /= lanes;
@@ -117,11 +117,11 @@ void schedule_reduction(Schedule& schedule, Stage& stage, const Target& target) 
   Stage* consumer = fused_consumer(schedule, stage);
   WindowTile tile = choose_window_tile(stage, target.gpu);
   if (tile.lanes * tile.row > 1) {
-    spdlog::debug("window {}: {} channels x {} results a thread", stage.op->name, tile.lanes, tile.row);
+    spdlog::debug("window {}: {} channels x {} results a thread", stage.op()->name, tile.lanes, tile.row);
     if (consumer) {
       schedule_window(*consumer, stage, tile);
     } else {
-      Tensor sums = schedule.cache_write(Tensor(stage.op, 0), StorageScope::kLocal);
+      Tensor sums = schedule.cache_write(Tensor(stage.op(), 0), StorageScope::kLocal);
       schedule_window(stage, schedule[sums], tile);
     }
     return;

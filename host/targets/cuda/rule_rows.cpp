@@ -250,7 +250,7 @@ void RowPlan::schedule(Schedule& schedule) const {
   } else if (impl_->parts > 1) {
     // The parts first, flat or by rows, then their sums.
     for (Stage* stage : root_stages(schedule)) {
-      if (stage->op->role != Role::kPartialSum) continue;
+      if (stage->op()->role != Role::kPartialSum) continue;
       if (impl_->mode == Mode::kRows) {
         stage->bind(fuse_all(*stage, stage->axes()), LoopKind::kBlock);
         bind_reduction(*stage, impl_->threads);
@@ -361,10 +361,10 @@ void RowPlan::Impl::schedule_columns(Schedule& schedule) const {
   owner.bind(column, LoopKind::kThread);
   place_kept(schedule, owner, column_block, threads);
   for (const auto& stage : schedule.stages()) {
-    if (stage->op->role != Role::kPartialSum && stage->op->role != Role::kTotal) continue;
+    if (stage->op()->role != Role::kPartialSum && stage->op()->role != Role::kTotal) continue;
     stage->compute_at(owner, column_block);
     stage->set_scope(StorageScope::kShared);
-    const bool total = stage->op->role == Role::kTotal;
+    const bool total = stage->op()->role == Role::kTotal;
     if (total) unroll_short(*stage);
     // No more threads than results: what idle threads would read counts as needed.
     bind_cooperative(*stage, total ? block_columns : threads);

@@ -7,7 +7,7 @@ namespace gantry::cuda {
 void schedule_rest(Schedule& schedule, const Target& target) {
   for (Stage* stage : root_stages(schedule)) {
     if (!stage->relations().empty() || !stage->kinds().empty()) continue;  // scheduled already
-    if (is_reduction(*stage->op)) {
+    if (is_reduction(*stage->op())) {
       schedule_reduction(schedule, *stage, target);
     } else {
       schedule_elementwise(schedule, *stage, target);

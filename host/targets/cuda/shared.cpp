@@ -52,13 +52,13 @@ int64_t busy_threads(const GpuModel& gpu) {
 std::vector<Operation> direct_readers(const Schedule& schedule, const Tensor& tensor) {
   std::vector<Operation> readers;
   for (const auto& stage : schedule.stages()) {
-    if (!is_compute(*stage->op)) continue;
+    if (!is_compute(*stage->op())) continue;
     bool reads = false;
-    walk(stage->op->body, [&](const Expr& node) {
+    walk(stage->op()->body, [&](const Expr& node) {
       auto* read = node.as<ReadNode>();
       reads = reads || (read && read->op.get() == tensor.op().get() && read->result == tensor.result());
     });
-    if (reads) readers.push_back(stage->op);
+    if (reads) readers.push_back(stage->op());
   }
   return readers;
 }
@@ -87,7 +87,7 @@ bool is_free(Role role) {
 }
 
 bool should_inline(const Schedule& schedule, const Stage& stage) {
-  const OperationNode& op = *stage.op;
+  const OperationNode& op = *stage.op();
   if (!is_compute(op) || is_reduction(op) || is_output(schedule, op) || !is_free(op.role)) return false;
   auto readers = readers_of(schedule, op);
   for (const OperationNode* reader : readers) {
@@ -112,7 +112,7 @@ void inline_elementwise(Schedule& schedule) {
 std::vector<Stage*> root_stages(Schedule& schedule) {
   std::vector<Stage*> roots;
   for (const auto& stage : schedule.stages()) {
-    if (stage->attachment().is_root() && is_compute(*stage->op)) roots.push_back(stage.get());
+    if (stage->attachment().is_root() && is_compute(*stage->op())) roots.push_back(stage.get());
   }
   return roots;
 }
