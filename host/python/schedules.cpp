@@ -315,7 +315,7 @@ void add_sums(py::class_<ScheduledStage>& type) {
           py::arg("axis"), py::arg("unit"),
           "CPU: the five innermost loops, row tiles, column tiles, m, n and k from ``axis``\n"
           "on, are products of bf16 by \"amx\", \"bfmmla\" or \"vdpbf16ps\".\n"
-          "host/tensor/schedule.h says how operands lie.")
+          "host/tensor/stage.h says how operands lie.")
       .def(
           "sum_in_half",
           [](const ScheduledStage& self, const py::args& axes) {
