@@ -22,7 +22,8 @@
 
 #include "host/tensor/buffer.h"
 #include "host/tensor/expr.h"
-#include "host/tensor/schedule.h"
+#include "host/tensor/loop_kinds.h"
+#include "host/tensor/matrix_instruction.h"
 
 namespace gantry {
 
