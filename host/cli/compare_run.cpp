@@ -15,8 +15,6 @@
 namespace gantry::cli {
 namespace {
 
-/// A round's samples of slow programs should take about as long as its start and warm-up.
-constexpr double kRoundMs = 2 * kSegmentMs * kUsualPairs;
 /// Of the whole time, a warm-up of one side at most.
 constexpr double kWarmUpShare = 0.125;
 
@@ -86,15 +84,15 @@ class Match {
       tell("warming up");
     }
     const double run_ms = std::max(processes[0].run_ms(), processes[1].run_ms());
-    const double segment_ms = std::max(kSegmentMs, MeasuredProcess::kFewestRuns * run_ms);
-    const auto pairs = std::clamp(static_cast<size_t>(kRoundMs / (2 * segment_ms)), kFewestPairs, kUsualPairs);
+    const size_t pairs =
+        kComparedRound.pairs_of(std::max(kComparedRound.segment_ms, MeasuredProcess::kFewestRuns * run_ms));
     std::vector<PlayedPair> played;
     for (bool more = true; more;) {
       played.push_back(play_pair(processes));
       tell("timing");
       const JudgedRound judged = judge(played, processes[0].result(), processes[1].result());
       const bool late = !options_.rounds && elapsed_s() >= options_.duration_s;
-      const size_t most = late ? kFewestPairs : kMostExtra * pairs;
+      const size_t most = late ? kComparedRound.fewest_pairs : kMostExtra * pairs;
       more = undisturbed_pairs(judged) < pairs && played.size() < most;
     }
     rounds_.push_back(std::move(played));
@@ -107,7 +105,7 @@ class Match {
     const size_t next = draw();
     for (size_t i : {next, 1 - next}) {
       pair.sides[i].begin = processes[i].result().samples_ms.size();
-      processes[i].sample(kSegmentMs, kSettleMs);
+      processes[i].sample(kComparedRound.segment_ms, kComparedRound.settle_ms);
       pair.sides[i].end = processes[i].result().samples_ms.size();
     }
     return pair;

@@ -6,13 +6,9 @@
 namespace gantry::cli {
 namespace {
 
-/// Short, so that both programs see the same machine (as of `gantry compare`), but each kernel some runs.
-constexpr double kSegmentMs = 40;
+/// Of a segment: each kernel some, and no more than tell anything.
 constexpr uint32_t kFewestRuns = 3, kMostRuns = 20;
-constexpr double kWarmUpMs = 80, kSettleMs = 5;
-/// Of a round's segments together.
-constexpr double kQuickMs = 600, kThoroughMs = 900;
-constexpr double kFewestPairs = 2, kMostPairs = 8;
+/// What the board traces of a request with a profile.
 constexpr int kTracedRuns = 5;
 /// No clock of a step is finer.
 constexpr double kLeastMs = 1e-6;
@@ -31,11 +27,12 @@ ProfiledProcess profiled(const rpc::BenchmarkResult& result) {
   return process;
 }
 
-rpc::BenchmarkOptions profile_options(double run_ms, std::chrono::milliseconds deadline) {
+rpc::BenchmarkOptions profile_options(const RoundShape& shape, double run_ms,
+                                      std::chrono::milliseconds deadline) {
   rpc::BenchmarkOptions options;
   options.profile = true;
-  options.warmup = runs_in(kSettleMs, run_ms, 1, kMostRuns);
-  options.repeat = runs_in(kSegmentMs, run_ms, kFewestRuns, kMostRuns);
+  options.warmup = runs_in(shape.settle_ms, run_ms, 1, kMostRuns);
+  options.repeat = runs_in(shape.segment_ms, run_ms, kFewestRuns, kMostRuns);
   options.deadline = deadline;
   return options;
 }
@@ -47,7 +44,7 @@ double warm_up_machine(Machine& machine, std::chrono::milliseconds deadline) {
   options.repeat = 1;
   options.deadline = deadline;
   const double run_ms = machine.benchmark(options, {}).statistics.median_ms;
-  options.warmup = runs_in(kWarmUpMs, run_ms, 1, TunedRound::kMostRuns / 2);
+  options.warmup = runs_in(kTrialWarmUpMs, run_ms, 1, TunedRound::kMostRuns / 2);
   options.repeat = kFewestRuns;
   return machine.benchmark(options, {}).statistics.median_ms;
 }
@@ -62,7 +59,7 @@ double ProfiledProcess::ms_of(const std::vector<size_t>& steps) const {
 
 ProfiledProcess profile_process(Machine& machine) {
   const double run_ms = warm_up_machine(machine, {});
-  return profiled(machine.benchmark(profile_options(run_ms, {}), {}));
+  return profiled(machine.benchmark(profile_options(kQuickTrial, run_ms, {}), {}));
 }
 
 void run_until(Machine& machine, std::chrono::milliseconds deadline) {
@@ -78,15 +75,14 @@ void TunedRound::warm_up(size_t side, std::chrono::milliseconds deadline) {
 }
 
 void TunedRound::time(size_t side, std::chrono::milliseconds deadline) {
-  segments_[side].push_back(profiled(sides_[side]->benchmark(profile_options(run_ms_[side], deadline), {})));
+  const rpc::BenchmarkOptions options = profile_options(shape_, run_ms_[side], deadline);
+  segments_[side].push_back(profiled(sides_[side]->benchmark(options, {})));
 }
 
 size_t TunedRound::pairs() const {
   const double run_ms = std::max(run_ms_[0], run_ms_[1]);
   // A request with a profile makes its samples, as many timed runs, and some traced ones.
-  const double segment_ms = 2 * std::max(kSegmentMs, kFewestRuns * run_ms) + kTracedRuns * run_ms;
-  const double all_ms = thorough_ ? kThoroughMs : kQuickMs;
-  return static_cast<size_t>(std::clamp(all_ms / (2 * segment_ms), kFewestPairs, kMostPairs));
+  return shape_.pairs_of(2 * std::max(shape_.segment_ms, kFewestRuns * run_ms) + kTracedRuns * run_ms);
 }
 
 bool TunedRound::wants_more() const {

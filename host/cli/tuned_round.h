@@ -7,6 +7,7 @@
 
 #include "host/cli/machine.h"
 #include "host/cli/statistics/comparison.h"
+#include "host/cli/statistics/rounds.h"
 #include "host/support/random.h"
 
 namespace gantry::cli {
@@ -32,7 +33,7 @@ class TunedRound {
  public:
   /// `thorough`: more pairs. The machines and `random` are not used once the round is over.
   TunedRound(Machine& base, Machine& trial, Random& random, bool thorough)
-      : sides_{&base, &trial}, random_(&random), thorough_(thorough) {}
+      : sides_{&base, &trial}, random_(&random), shape_(thorough ? kThoroughTrial : kQuickTrial) {}
 
   void warm_up_base() { warm_up(0, {}); }
   void warm_up_trial(std::chrono::milliseconds deadline) { warm_up(1, deadline); }
@@ -57,7 +58,7 @@ class TunedRound {
 
   Machine* sides_[2];
   Random* random_;
-  bool thorough_;
+  RoundShape shape_;
   double run_ms_[2] = {0, 0};
   std::vector<ProfiledProcess> segments_[2];  ///< pairs
 };

@@ -125,13 +125,13 @@ Comparison compare_on(DisturbedMachine& machine, SimulatedTimings& random, doubl
       const size_t next = random.uniform() < 0.5 ? 0 : 1;
       for (size_t i : {next, 1 - next}) {
         pair[2 * i] = round.sides[i].samples_ms.size();
-        machine.pass(kSettleMs);
-        machine.measure(round.sides[i], kSegmentMs, run_ms[i]);
+        machine.pass(kComparedRound.settle_ms);
+        machine.measure(round.sides[i], kComparedRound.segment_ms, run_ms[i]);
         pair[2 * i + 1] = round.sides[i].samples_ms.size();
       }
       round.pairs.push_back(pair);
-      most = machine.now_ms() < 30e3 ? kMostExtra * kUsualPairs : kFewestPairs;
-    } while (undisturbed_pairs(judge(round)) < kUsualPairs && round.pairs.size() < most);
+      most = machine.now_ms() < 30e3 ? kMostExtra * kComparedRound.most_pairs : kComparedRound.fewest_pairs;
+    } while (undisturbed_pairs(judge(round)) < kComparedRound.most_pairs && round.pairs.size() < most);
     std::vector<double> values;
     for (const Played& played : rounds) {
       for (const SimulatedProcess& side : played.sides)

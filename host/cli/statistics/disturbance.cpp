@@ -94,7 +94,7 @@ RoundChoice choose_rounds(std::span<const JudgedRound> rounds) {
       if (pair.base.undisturbed_ms && pair.other.undisturbed_ms)
         round.pairs.push_back({*pair.base.undisturbed_ms, *pair.other.undisturbed_ms});
     }
-    choice.counts.push_back(round.pairs.size() >= std::min(judged.size(), kFewestPairs));
+    choice.counts.push_back(round.pairs.size() >= std::min(judged.size(), kComparedRound.fewest_pairs));
     if (choice.counts.back()) choice.rounds.push_back(std::move(round));
   }
   choice.uses_all = choice.rounds.size() < std::min(rounds.size(), kFewestRounds);
