@@ -17,6 +17,7 @@
 #include "host/codegen/loads.h"
 #include "host/codegen/math.h"
 #include "host/codegen/math_calls.h"
+#include "host/codegen/memory_parts.h"
 #include "host/codegen/memory_statements.h"
 #include "host/codegen/multiply_adds.h"
 #include "host/codegen/narrow_indices.h"
@@ -79,6 +80,7 @@ struct ExpressionParts {
   MultiplyAdds multiply_adds;
   MathCalls calls;
   VectorLanes lanes;
+  MemoryParts memory;
   Loads loads;
   NarrowIndices narrow;
   Expressions expressions;
@@ -93,8 +95,9 @@ ExpressionParts::ExpressionParts(KernelState& s, const LoopKernel& kernel, const
       multiply_adds(s.builder, expressions, math, conversions, instructions),
       calls(s.builder, expressions, math, conversions, multiply_adds, instructions, kernel.name),
       lanes(s.builder, expressions, integers, conversions, s.elements),
-      loads(s.builder, expressions, lanes, conversions, s.buffers, s.elements, s.reports,
-            is_gpu_code(target)),
+      memory{s.builder, expressions, lanes,     conversions,
+             s.buffers, s.elements,  s.reports, is_gpu_code(target)},
+      loads(memory),
       narrow(s.builder, s.scope, s.index_ranges, s.signs, integers),
       expressions(s.builder, s.scope, kernel.name,
                   {conversions, integers, floats, multiply_adds, calls, lanes, loads,
@@ -121,8 +124,7 @@ struct StatementParts {
 
 StatementParts::StatementParts(llvm::Module& module, KernelState& s, ExpressionParts& values,
                                const LoopKernel& kernel, const Target& target)
-    : memory(s.builder, values.expressions, values.lanes, values.conversions, s.buffers, s.elements,
-             s.reports, is_gpu_code(target), kernel.name),
+    : memory(values.memory, kernel.name),
       target_emitter(s.builder, module, s.scope, values.expressions, s.buffers),
       tiles(target_emitter, values.expressions, target, kernel.name),
       stack(s.builder, s.scope, target, kernel.name),

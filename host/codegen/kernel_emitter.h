@@ -16,7 +16,8 @@
 //   values       value_types, conversions, small_float_code, math
 //   expressions  expressions, and for their kinds integer_arithmetic, float_arithmetic, multiply_adds,
 //                math_calls, loads, vector_lanes; index_signs; on GPUs narrow_indices, index_range
-//   memory       buffers, buffer_elements; access_reports (the emulated GPU's checks)
+//   memory       buffers, buffer_elements; access_reports (the emulated GPU's checks); memory_parts, what
+//                loads and memory_statements have in common
 //   statements   statements, and for their kinds memory_statements, tile_statements, stack_buffers; on CPUs
 //                serial_loops, parallel_loops, thread_memory, host_table; on GPUs launches, device_loops,
 //                warp_statements

@@ -5,20 +5,13 @@
 
 #include <optional>
 
-#include "host/codegen/access_reports.h"
-#include "host/codegen/buffer_elements.h"
-#include "host/codegen/buffers.h"
-#include "host/codegen/conversions.h"
-#include "host/codegen/expressions.h"
-#include "host/codegen/vector_lanes.h"
+#include "host/codegen/memory_parts.h"
 
 namespace gantry {
 
 class Loads {
  public:
-  /// `gpu`: the code is a GPU's, where a load that may not run is a branch.
-  Loads(llvm::IRBuilder<>& builder, Expressions& expressions, VectorLanes& lanes, Conversions& conversions,
-        const Buffers& buffers, BufferElements& elements, AccessReports& reports, bool gpu);
+  explicit Loads(const MemoryParts& parts) : b_(parts.builder), parts_(parts) {}
 
   llvm::Value* emit(const LoadNode& node);
 
@@ -39,13 +32,7 @@ class Loads {
   llvm::Type* type_of(const LoadNode& node) const;
 
   llvm::IRBuilder<>& b_;
-  Expressions& expressions_;
-  VectorLanes& lanes_;
-  Conversions& conversions_;
-  const Buffers& buffers_;
-  BufferElements& elements_;
-  AccessReports& reports_;
-  bool gpu_;
+  const MemoryParts& parts_;
 };
 
 }  // namespace gantry

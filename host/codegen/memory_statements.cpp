@@ -11,24 +11,11 @@ namespace gantry {
 
 using llvm::Value;
 
-MemoryStatements::MemoryStatements(llvm::IRBuilder<>& builder, Expressions& expressions, VectorLanes& lanes,
-                                   Conversions& conversions, const Buffers& buffers, BufferElements& elements,
-                                   AccessReports& reports, bool gpu, const std::string& kernel)
-    : b_(builder),
-      expressions_(expressions),
-      lanes_(lanes),
-      conversions_(conversions),
-      buffers_(buffers),
-      elements_(elements),
-      reports_(reports),
-      gpu_(gpu),
-      kernel_(kernel) {}
-
 void MemoryStatements::prefetch(const PrefetchNode& node) {
-  if (gpu_ || reports_.active()) return;
-  Value* base = buffers_.address(*node.buffer);
-  expressions_.forget();
-  Value* index = expressions_.emit_index(node.index);
+  if (parts_.gpu || parts_.reports.active()) return;
+  Value* base = parts_.buffers.address(*node.buffer);
+  parts_.expressions.forget();
+  Value* index = parts_.expressions.emit_index(node.index);
   constexpr uint32_t kData = 1;
   const uint32_t write = node.fetch == Fetch::kWrite ? 1 : 0;
   const uint32_t locality = node.fetch == Fetch::kSecondLevel ? 2 : 3;
@@ -39,16 +26,17 @@ void MemoryStatements::prefetch(const PrefetchNode& node) {
 }
 
 void MemoryStatements::transpose(const TransposeNode& node) {
-  expressions_.forget();
+  parts_.expressions.forget();
   const auto side = static_cast<size_t>(node.side);
   llvm::Type* vector = with_lanes(storage_type(b_.getContext(), node.source->dtype), node.side);
-  Value *index = expressions_.emit_index(node.index), *stride = expressions_.emit_index(node.stride);
+  Value *index = parts_.expressions.emit_index(node.index),
+        *stride = parts_.expressions.emit_index(node.stride);
   std::vector<Value*> rows;
   for (size_t j = 0; j < side; ++j, index = b_.CreateNSWAdd(index, stride)) {
-    reports_.lanes(*node.source, false, index, node.side, nullptr);
-    llvm::LoadInst* row =
-        b_.CreateAlignedLoad(vector, buffers_.element(*node.source, index), buffers_.alignment(*node.source));
-    buffers_.annotate(row, *node.source);
+    parts_.reports.lanes(*node.source, false, index, node.side, nullptr);
+    llvm::LoadInst* row = b_.CreateAlignedLoad(vector, parts_.buffers.element(*node.source, index),
+                                               parts_.buffers.alignment(*node.source));
+    parts_.buffers.annotate(row, *node.source);
     rows.push_back(row);
   }
   // Each step exchanges a bit of the row's number with that of the lane's.
@@ -67,58 +55,62 @@ void MemoryStatements::transpose(const TransposeNode& node) {
     }
   }
   for (size_t i = 0; i < side; ++i) {
-    Value* pointer = buffers_.element(*node.rows, b_.getInt64(i * side));
-    buffers_.annotate(b_.CreateAlignedStore(rows[i], pointer, buffers_.alignment(*node.rows)), *node.rows);
+    Value* pointer = parts_.buffers.element(*node.rows, b_.getInt64(i * side));
+    parts_.buffers.annotate(b_.CreateAlignedStore(rows[i], pointer, parts_.buffers.alignment(*node.rows)),
+                            *node.rows);
   }
 }
 
 void MemoryStatements::store(const StoreNode& node) {
-  expressions_.forget();
+  parts_.expressions.forget();
   const BufferNode& buffer = *node.buffer;
   const int lanes = std::max(node.index.type().lanes, node.value.type().lanes);
   internal_check(node.index.type().lanes == lanes, "kernel {}: store of {} lanes to one element of {}",
                  kernel_, lanes, buffer.name);
-  Value* raw = splat(b_, conversions_.to_storage(expressions_.emit(node.value), buffer.dtype), lanes);
-  const Expressions::InIndex inside(expressions_);
-  Value* predicate = node.predicate ? expressions_.emit(node.predicate) : nullptr;
+  Value* raw =
+      splat(b_, parts_.conversions.to_storage(parts_.expressions.emit(node.value), buffer.dtype), lanes);
+  const Expressions::InIndex inside(parts_.expressions);
+  Value* predicate = node.predicate ? parts_.expressions.emit(node.predicate) : nullptr;
   if (lanes > 1) return store_lanes(node, raw, predicate, lanes);
-  elements_.store(buffer, expressions_.emit(node.index), raw, predicate,
-                  buffers_.alignment(buffer, node.index));
+  parts_.elements.store(buffer, parts_.expressions.emit(node.index), raw, predicate,
+                        parts_.buffers.alignment(buffer, node.index));
 }
 
 void MemoryStatements::store_lanes(const StoreNode& node, Value* raw, Value* predicate, int lanes) {
   const BufferNode& buffer = *node.buffer;
-  const std::optional<Affine> affine = lanes_.affine(node.index);
+  const std::optional<Affine> affine = parts_.lanes.affine(node.index);
   const bool adjacent = affine && affine->stride == 1;
-  if (adjacent && !(gpu_ && predicate)) return store_adjacent(node, affine->base, raw, predicate, lanes);
+  if (adjacent && !(parts_.gpu && predicate))
+    return store_adjacent(node, affine->base, raw, predicate, lanes);
   if (adjacent && scalar_predicate(node.predicate).get()) {
-    elements_.store_where(expressions_.emit(scalar_predicate(node.predicate)), [&] {
-      Value* pointer = buffers_.element(buffer, affine->base);
-      buffers_.annotate(b_.CreateAlignedStore(raw, pointer, buffers_.alignment(buffer, node.index)), buffer);
+    parts_.elements.store_where(parts_.expressions.emit(scalar_predicate(node.predicate)), [&] {
+      Value* pointer = parts_.buffers.element(buffer, affine->base);
+      parts_.buffers.annotate(
+          b_.CreateAlignedStore(raw, pointer, parts_.buffers.alignment(buffer, node.index)), buffer);
     });
     return;
   }
   for (int lane = 0; lane < lanes; ++lane) {
     Value* index =
         affine ? b_.CreateNSWAdd(affine->base, b_.getInt64(static_cast<uint64_t>(affine->stride * lane)))
-               : lanes_.lane(node.index, lane);
+               : parts_.lanes.lane(node.index, lane);
     Value* active = predicate
                         ? b_.CreateExtractElement(splat(b_, predicate, lanes), static_cast<uint64_t>(lane))
                         : nullptr;
-    elements_.store(buffer, index, b_.CreateExtractElement(raw, static_cast<uint64_t>(lane)), active);
+    parts_.elements.store(buffer, index, b_.CreateExtractElement(raw, static_cast<uint64_t>(lane)), active);
   }
 }
 
 void MemoryStatements::store_adjacent(const StoreNode& node, Value* first, Value* raw, Value* predicate,
                                       int lanes) {
   const BufferNode& buffer = *node.buffer;
-  reports_.lanes(buffer, true, first, lanes, predicate ? splat(b_, predicate, lanes) : nullptr);
-  Value* pointer = buffers_.element(buffer, first);
+  parts_.reports.lanes(buffer, true, first, lanes, predicate ? splat(b_, predicate, lanes) : nullptr);
+  Value* pointer = parts_.buffers.element(buffer, first);
   llvm::Instruction* store =
       predicate ? static_cast<llvm::Instruction*>(b_.CreateMaskedStore(
-                      raw, pointer, buffers_.alignment(buffer), splat(b_, predicate, lanes)))
-                : b_.CreateAlignedStore(raw, pointer, buffers_.alignment(buffer, node.index));
-  buffers_.annotate(store, buffer);
+                      raw, pointer, parts_.buffers.alignment(buffer), splat(b_, predicate, lanes)))
+                : b_.CreateAlignedStore(raw, pointer, parts_.buffers.alignment(buffer, node.index));
+  parts_.buffers.annotate(store, buffer);
 }
 
 }  // namespace gantry

@@ -5,22 +5,16 @@
 
 #include <string>
 
-#include "host/codegen/access_reports.h"
-#include "host/codegen/buffer_elements.h"
-#include "host/codegen/buffers.h"
-#include "host/codegen/conversions.h"
-#include "host/codegen/expressions.h"
-#include "host/codegen/vector_lanes.h"
+#include "host/codegen/memory_parts.h"
 #include "host/loops/stmt.h"
 
 namespace gantry {
 
 class MemoryStatements {
  public:
-  /// `gpu`: the code is a GPU's, where a store that may not run is a branch. `kernel`: the name, for errors.
-  MemoryStatements(llvm::IRBuilder<>& builder, Expressions& expressions, VectorLanes& lanes,
-                   Conversions& conversions, const Buffers& buffers, BufferElements& elements,
-                   AccessReports& reports, bool gpu, const std::string& kernel);
+  /// `kernel`: the name, for errors.
+  MemoryStatements(const MemoryParts& parts, const std::string& kernel)
+      : b_(parts.builder), parts_(parts), kernel_(kernel) {}
 
   void store(const StoreNode& node);
   void transpose(const TransposeNode& node);
@@ -34,13 +28,7 @@ class MemoryStatements {
                       int lanes);
 
   llvm::IRBuilder<>& b_;
-  Expressions& expressions_;
-  VectorLanes& lanes_;
-  Conversions& conversions_;
-  const Buffers& buffers_;
-  BufferElements& elements_;
-  AccessReports& reports_;
-  bool gpu_;
+  const MemoryParts& parts_;
   const std::string& kernel_;
 };
 
