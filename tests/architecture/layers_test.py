@@ -13,6 +13,7 @@ import unittest
 # From the ground up. Layers in one line do not know each other.
 LAYERS = [
     ['device_runtime', 'host/support'],
+    ['host/machine'],
     ['rpc', 'host/graph', 'host/trace'],
     ['host/tensor', 'host/gir'],
     ['host/loops'],
@@ -104,6 +105,15 @@ class Layers(unittest.TestCase):
         wrong = [f'{name} includes {included}' for path, name in sources() if name.startswith(('device_runtime/', 'rpc/'))
                  for included in re.findall(r'#include [<"](host/[^">]+|llvm/[^">]+|onnx/[^">]+)',
                                             path.read_text(encoding='utf-8'))]
+        self.assertEqual(wrong, [])
+
+
+    def test_machines_are_described_without_those_who_generate_code(self):
+        """With nothing but the standard library's headers, the system's and fmt's, and the layer below."""
+        wrong = [f'{name} includes {included}' for path, name in sources() if layer_of(name) == 'host/machine'
+                 for included in re.findall(r'^\s*#include [<"]([^">]+)[">]', path.read_text(encoding='utf-8'), re.MULTILINE)
+                 if '/' in included and not included.startswith('fmt/')
+                 and layer_of(included) not in ('host/machine', 'host/support')]
         self.assertEqual(wrong, [])
 
 
