@@ -12,7 +12,7 @@
 
 #include "host/codegen/target.h"
 #include "host/loops/stmt.h"
-#include "host/tensor/tile_unit.h"
+#include "host/machine/tile_unit.h"
 
 namespace llvm {
 class IRBuilderBase;

@@ -13,8 +13,8 @@
 #include "host/codegen/target.h"
 #include "host/graph/decision.h"
 #include "host/graph/type.h"
+#include "host/machine/tile_unit.h"
 #include "host/passes/weight_packing.h"
-#include "host/tensor/tile_unit.h"
 
 namespace gantry::forms {
 

@@ -179,7 +179,7 @@ struct MmaNode : StmtNode {
   Expr d_index, a_index, b_index;
 };
 /// One instruction on the tile registers of the running thread; `s` elements lie side by side
-/// (host/tensor/tile_unit.h).
+/// (host/machine/tile_unit.h).
 struct TileNode : StmtNode {
   GANTRY_STMT_KIND(kTile)
   enum class Op : uint8_t {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "host/graph/attrs.h"
-#include "host/tensor/tile_unit.h"
+#include "host/machine/tile_unit.h"
 
 namespace gantry {
 

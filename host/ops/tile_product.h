@@ -4,8 +4,8 @@
 
 #include <functional>
 
+#include "host/machine/tile_unit.h"
 #include "host/ops/op.h"
-#include "host/tensor/tile_unit.h"
 
 namespace gantry::ops {
 

@@ -1,4 +1,4 @@
-// Matrix products for instructions that multiply tiles of bf16 (host/tensor/tile_unit.h): what nn.conv and
+// Matrix products for instructions that multiply tiles of bf16 (host/machine/tile_unit.h): what nn.conv and
 // nn.dense with `tile_parts` > 0 share. Units of f16 elements take one part, in place of bf16.
 //
 // The left operand becomes rows of bf16 in blocks along k, the right one (weights) tiles as the instructions

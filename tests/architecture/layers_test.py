@@ -31,7 +31,7 @@ ALLOWED = {
     ('host/tensor', 'host/loops'): 'an extern kernel is given as a function of a builder of loops, declared only',
 }
 # A target's folder has parts of several layers: which file it is says of which; all others are rules.
-TARGET_PARTS = [(r'common/targets|\w+/tile_units', 'host/tensor'),
+TARGET_PARTS = [(r'common/targets|\w+/tile_units', 'host/machine'),
                 (r'(?!common|cpu|cuda)\w+/\w+|cuda/(cuda|gpu_target|gpu_image|foreign_ptx|ptx_text|ptxas|launches|warp_statements)|common/families',
                  'host/codegen')]
 TARGET_RULES = 'host/targets'

@@ -1,5 +1,5 @@
 // The tile units of all targets, in one list.
-#include "host/tensor/tile_unit.h"
+#include "host/machine/tile_unit.h"
 
 #include <algorithm>
 #include <vector>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/codegen/target.h"
-#include "host/tensor/tile_unit.h"
+#include "host/machine/tile_unit.h"
 
 namespace gantry::cpu {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/codegen/cpu_family.h"
-#include "host/tensor/tile_unit.h"
+#include "host/machine/tile_unit.h"
 
 namespace gantry::cpu {
 

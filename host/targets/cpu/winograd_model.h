@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "host/graph/decision.h"
+#include "host/machine/tile_unit.h"
 #include "host/targets/common/unfit_knob.h"
 #include "host/targets/cpu/tile_model.h"
-#include "host/tensor/tile_unit.h"
 
 namespace gantry::cpu {
 

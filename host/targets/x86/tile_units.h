@@ -1,7 +1,7 @@
 /// The tile units of x86-64.
 #pragma once
 
-#include "host/tensor/tile_unit.h"
+#include "host/machine/tile_unit.h"
 
 namespace gantry::x86 {
 

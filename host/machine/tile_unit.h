@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "host/graph/type.h"
+#include "host/machine/dtype.h"
 
 namespace gantry {
 
