@@ -7,6 +7,7 @@
 #include <random>
 
 #include "gantry/runtime.h"
+#include "host/codegen/find_target.h"
 #include "host/driver/compile.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"

@@ -21,6 +21,7 @@
 #include <stdexcept>
 
 #include "benchmarks/gpu/first_module.h"
+#include "host/codegen/find_target.h"
 #include "host/driver/compile.h"
 #include "host/onnx/import.h"
 #include "host/support/error.h"

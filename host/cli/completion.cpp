@@ -6,6 +6,7 @@
 #include "host/cli/boards_file.h"
 #include "host/cli/commands.h"
 #include "host/cli/help.h"
+#include "host/codegen/find_target.h"
 #include "host/codegen/target.h"
 #include "host/driver/compile.h"
 #include "host/support/error.h"

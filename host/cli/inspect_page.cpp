@@ -13,6 +13,7 @@
 #include "host/cli/program_of_module.h"
 #include "host/cli/report/page.h"
 #include "host/cli/report/report_data.h"
+#include "host/codegen/find_target.h"
 #include "host/codegen/module_file.h"
 #include "host/codegen/target.h"
 #include "host/support/error.h"

@@ -19,6 +19,7 @@
 #include "host/cli/terminal.h"
 #include "host/cli/text.h"
 #include "host/codegen/codegen.h"
+#include "host/codegen/find_target.h"
 #include "host/codegen/target.h"
 #include "host/driver/decision_file.h"
 #include "host/ops/op.h"

@@ -11,6 +11,7 @@
 #include "host/cli/tensor_text.h"
 #include "host/cli/text.h"
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/find_target.h"
 #include "host/driver/compile.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"

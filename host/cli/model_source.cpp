@@ -10,6 +10,7 @@
 #include "device_runtime/src/module_format.h"
 #include "device_runtime/src/sha256.h"
 #include "host/cli/records_use.h"
+#include "host/codegen/find_target.h"
 #include "host/codegen/gpu_family.h"
 #include "host/codegen/target.h"
 #include "host/custom_ops/custom_ops.h"

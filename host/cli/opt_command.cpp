@@ -11,6 +11,7 @@
 #include "host/cli/model_source.h"
 #include "host/cli/refusal.h"
 #include "host/cli/text.h"
+#include "host/codegen/find_target.h"
 #include "host/codegen/target.h"
 #include "host/driver/decision_file.h"
 #include "host/driver/network_decider.h"

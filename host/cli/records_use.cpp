@@ -10,6 +10,7 @@
 #include "host/cli/between.h"
 #include "host/cli/json_values.h"
 #include "host/cli/terminal.h"
+#include "host/codegen/find_target.h"
 #include "host/graph/text.h"
 #include "host/records/recorded_decisions.h"
 #include "host/records/setting.h"

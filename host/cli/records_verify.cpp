@@ -7,6 +7,7 @@
 #include "host/cli/records_use.h"
 #include "host/cli/records_verify_network.h"
 #include "host/cli/tune_measurer.h"
+#include "host/codegen/find_target.h"
 #include "host/records/setting.h"
 #include "host/records/work_program.h"
 #include "host/support/error.h"

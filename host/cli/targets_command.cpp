@@ -3,6 +3,7 @@
 
 #include "host/cli/commands.h"
 #include "host/cli/text.h"
+#include "host/codegen/find_target.h"
 #include "host/codegen/target.h"
 
 namespace gantry::cli {

@@ -1,15 +1,10 @@
 #include "host/codegen/cpu_features.h"
 
-#include <llvm/ADT/StringMap.h>
-#include <llvm/TargetParser/Host.h>
-#include <llvm/TargetParser/Triple.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/gpu_family.h"
-#include "host/support/error.h"
 
 namespace gantry {
 namespace {
@@ -87,21 +82,6 @@ std::optional<TileUnit> tile_unit(const Target& target, DType element) {
 CpuInstructions instructions_of(const Target& target) {
   if (target.family != nullptr) return target.family->instructions(target.features);
   return gpu_family_of(target).instructions(target.gpu);
-}
-
-HostCpu host_cpu() {
-  HostCpu host;
-  const std::string architecture = llvm::Triple(llvm::sys::getProcessTriple()).getArchName().str();
-  host.family = find_family(architecture);
-  internal_check(host.family != nullptr, "this machine is {}, for which there is no family of targets",
-                 architecture);
-  host.name = llvm::sys::getHostCPUName().str();
-  const llvm::StringMap<bool, llvm::MallocAllocator> detected = llvm::sys::getHostCPUFeatures();
-  host.features = select_relevant(*host.family, [&](std::string_view feature) {
-    const auto it = detected.find(llvm::StringRef(feature.data(), feature.size()));
-    return host.family->may_use(feature, it != detected.end() && it->second);
-  });
-  return host;
 }
 
 }  // namespace gantry

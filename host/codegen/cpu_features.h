@@ -18,14 +18,6 @@ std::vector<std::string> add_feature(const CpuFamily& family, std::vector<std::s
                                      std::string_view feature);
 std::vector<std::string> remove_feature(const CpuFamily& family, std::vector<std::string> features,
                                         std::string_view feature);
-/// The name of this machine's CPU and its relevant features, as far as the kernel lets this process use them:
-/// asks Linux for the tile registers where the CPU has some, so that code for this machine may run here.
-struct HostCpu {
-  const CpuFamily* family;
-  std::string name;
-  std::vector<std::string> features;
-};
-HostCpu host_cpu();
 
 bool has_feature(const std::vector<std::string>& features, std::string_view feature);
 inline bool has_feature(const Target& target, std::string_view feature) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "host/codegen/codegen.h"
+#include "host/codegen/find_target.h"
 #include "host/codegen/module_file.h"
 #include "host/codegen/target.h"
 #include "host/compiler/loaded_program.h"

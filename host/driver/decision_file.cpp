@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "host/codegen/find_target.h"
 #include "host/codegen/target.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"

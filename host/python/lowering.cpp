@@ -5,6 +5,7 @@
 #include <set>
 
 #include "host/cli/model_source.h"
+#include "host/codegen/find_target.h"
 #include "host/compiler/compiler.h"
 #include "host/python/errors.h"
 #include "host/python/module.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "host/codegen/find_target.h"
 #include "host/codegen/target.h"
 #include "host/targets/common/schedule_rules.h"
 

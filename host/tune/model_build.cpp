@@ -6,6 +6,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/decision_file.h"
 #include "host/gir/gir_file.h"
 #include "host/gir/safetensors.h"

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "host/codegen/cpu_family.h"
+#include "host/codegen/find_target.h"
 #include "host/codegen/gpu_family.h"
 #include "host/records/work_program.h"
 #include "host/support/error.h"

@@ -19,6 +19,7 @@
 #include <string>
 #include <thread>
 
+#include "host/codegen/find_target.h"
 #include "host/farm/lease_machine.h"
 #include "host/ops/op.h"
 #include "host/records/generator.h"

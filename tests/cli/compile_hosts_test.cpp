@@ -19,6 +19,7 @@
 #include "host/cli/build_worker.h"
 #include "host/cli/model_source.h"
 #include "host/cli/program_builder.h"
+#include "host/codegen/find_target.h"
 #include "host/graph/graph.h"
 #include "host/ops/op.h"
 #include "host/records/generator.h"

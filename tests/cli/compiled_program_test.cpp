@@ -8,6 +8,7 @@
 
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/program_of_module.h"
+#include "host/codegen/find_target.h"
 #include "host/ops/op.h"
 #include "tests/device_runtime/module_builder.h"
 

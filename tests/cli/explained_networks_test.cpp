@@ -6,6 +6,7 @@
 #include <set>
 
 #include "host/cli/explanation.h"
+#include "host/codegen/find_target.h"
 #include "host/driver/pipeline.h"
 #include "host/onnx/import.h"
 #include "host/ops/conv.h"

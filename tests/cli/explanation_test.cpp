@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/op.h"
 
 namespace gantry::cli {

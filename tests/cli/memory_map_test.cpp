@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "host/cli/explanation.h"
+#include "host/codegen/find_target.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
 

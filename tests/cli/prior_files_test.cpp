@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "host/codegen/find_target.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
 #include "host/support/temporary.h"

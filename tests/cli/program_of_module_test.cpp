@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "device_runtime/src/module_reader.h"
+#include "host/codegen/find_target.h"
 #include "host/driver/compile.h"
 #include "host/ops/op.h"
 #include "tests/device_runtime/module_builder.h"

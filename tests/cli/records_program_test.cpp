@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device_runtime/src/cpu_info.h"
+#include "host/codegen/find_target.h"
 #include "host/driver/program.h"
 #include "host/ops/op.h"
 #include "host/passes/work_digest.h"

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "host/codegen/find_target.h"
 #include "host/support/error.h"
 #include "tests/codegen/run_kernel.h"
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "host/codegen/codegen.h"
+#include "host/codegen/find_target.h"
 #include "host/codegen/index_range.h"
 #include "host/support/error.h"
 #include "host/targets/cuda/ptxas.h"

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <vector>
 
+#include "host/codegen/find_target.h"
 #include "tests/codegen/run_kernel.h"
 
 namespace gantry {

@@ -9,6 +9,7 @@
 #include <random>
 #include <type_traits>
 
+#include "host/codegen/find_target.h"
 #include "tests/codegen/run_kernel.h"
 
 namespace gantry {

@@ -11,6 +11,7 @@
 
 #include "device_runtime/include/gantry/kernel_abi.h"
 #include "host/codegen/codegen.h"
+#include "host/codegen/find_target.h"
 
 namespace gantry {
 

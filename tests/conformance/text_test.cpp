@@ -1,6 +1,7 @@
 // Graphs of ONNX's own tests as text: read back, they are the same, as imported and after all passes.
 #include <gtest/gtest.h>
 
+#include "host/codegen/find_target.h"
 #include "host/codegen/target.h"
 #include "host/driver/pipeline.h"
 #include "host/onnx/import.h"

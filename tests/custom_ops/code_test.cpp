@@ -10,6 +10,7 @@
 
 #include "device_runtime/include/gantry/custom_op.h"
 #include "device_runtime/src/elf_loader.h"
+#include "host/codegen/find_target.h"
 #include "tests/support/message_of.h"
 
 namespace gantry {

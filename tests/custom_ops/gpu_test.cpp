@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "host/codegen/find_target.h"
 #include "host/custom_ops/custom_ops.h"
 #include "host/driver/compile.h"
 #include "host/onnx/import.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device_runtime/src/module_reader.h"
+#include "host/codegen/find_target.h"
 #include "host/driver/compile.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"

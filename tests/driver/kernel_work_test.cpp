@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/program.h"
 #include "host/passes/fuse_ops.h"
 #include "tests/driver/graph_evaluation.h"

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/compile.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/decision_file.h"
 #include "host/driver/program.h"
 #include "host/graph/text.h"

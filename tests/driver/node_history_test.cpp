@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/compile.h"
 #include "host/ops/op.h"
 

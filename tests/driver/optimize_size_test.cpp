@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "tests/driver/graph_evaluation.h"

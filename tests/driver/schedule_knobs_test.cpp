@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/decision_file.h"
 #include "host/driver/program.h"
 #include "host/ops/op.h"

@@ -13,6 +13,7 @@
 
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/made_up_sizes.h"
+#include "host/codegen/find_target.h"
 #include "host/zoo/zoo.h"
 #include "tests/end_to_end/networks.h"
 #include "tests/support/compiled_model.h"

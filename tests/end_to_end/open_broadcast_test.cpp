@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "host/codegen/find_target.h"
 #include "host/support/error.h"
 #include "tests/onnx/model_text.h"
 #include "tests/support/compiled_model.h"

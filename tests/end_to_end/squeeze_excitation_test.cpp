@@ -2,6 +2,7 @@
 // convolutions: as many kernels and launches, and the same numbers.
 #include <gtest/gtest.h>
 
+#include "host/codegen/find_target.h"
 #include "host/codegen/target.h"
 #include "host/driver/program.h"
 #include "host/zoo/builder.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/pipeline.h"
 #include "host/graph/structural_equal.h"
 #include "host/ops/op.h"

@@ -1,6 +1,7 @@
 // Which form a convolution gets.
 #include <gtest/gtest.h>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/conv.h"
 #include "host/ops/op.h"
 #include "tests/forms/given_forms.h"

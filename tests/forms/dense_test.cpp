@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/dense.h"
 #include "tests/forms/given_forms.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "host/codegen/find_target.h"
 #include "host/forms/choose.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "host/codegen/find_target.h"
 #include "host/forms/ask_rule.h"
 #include "host/forms/choose.h"
 #include "host/ops/conv.h"

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "host/codegen/find_target.h"
 #include "host/forms/conv_case.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/conv.h"
 #include "host/ops/movement.h"
 #include "host/passes/alter_layout.h"

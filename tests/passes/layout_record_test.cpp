@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/conv.h"
 #include "host/passes/alter_layout.h"
 #include "tests/forms/given_forms.h"

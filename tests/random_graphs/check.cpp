@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "host/codegen/find_target.h"
 #include "host/codegen/target.h"
 #include "host/driver/pipeline.h"
 #include "host/ops/op.h"

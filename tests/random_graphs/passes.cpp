@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/passes/passes.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "host/codegen/find_target.h"
 #include "host/forms/choose.h"
 #include "host/forms/product.h"
 #include "tests/forms/given_forms.h"

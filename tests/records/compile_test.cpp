@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/program.h"
 #include "host/ops/op.h"
 #include "host/passes/work_digest.h"

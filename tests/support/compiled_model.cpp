@@ -7,6 +7,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "host/codegen/find_target.h"
 #include "host/compiler/string_tensors.h"
 
 namespace gantry::testing {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/compile.h"
 #include "tests/cases/case_pack.h"
 

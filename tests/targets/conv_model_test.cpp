@@ -1,6 +1,7 @@
 // Models and plans of convolutions on CPUs.
 #include <gtest/gtest.h>
 
+#include "host/codegen/find_target.h"
 #include "host/targets/cpu/conv_model.h"
 #include "host/targets/cpu/winograd_model.h"
 #include "tests/support/square_window.h"

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "host/codegen/find_target.h"
 #include "host/graph/dim.h"
 
 namespace gantry {

@@ -1,6 +1,7 @@
 // Elementwise stages as the CPU's rule schedules them.
 #include <gtest/gtest.h>
 
+#include "host/codegen/find_target.h"
 #include "host/loops/lower.h"
 #include "host/targets/common/schedule_rules.h"
 #include "tests/targets/nest_facts.h"

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "host/codegen/find_target.h"
 #include "host/targets/common/schedule_rules.h"
 
 namespace gantry {

@@ -6,6 +6,7 @@
 #include <random>
 #include <span>
 
+#include "host/codegen/find_target.h"
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/ops/dense.h"

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/codegen/find_target.h"
+
 namespace gantry {
 namespace {
 

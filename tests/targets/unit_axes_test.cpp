@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "host/codegen/find_target.h"
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/targets/common/schedule_rules.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "host/codegen/find_target.h"
 #include "host/driver/decision_file.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "host/codegen/find_target.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"
 #include "host/records/setting.h"

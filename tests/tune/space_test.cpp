@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "tests/forms/given_forms.h"

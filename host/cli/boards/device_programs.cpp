@@ -10,7 +10,7 @@
 
 #include "host/cli/terminal.h"
 #include "host/codegen/cpu_family.h"
-#include "host/codegen/cpu_features.h"
+#include "host/codegen/host_cpu.h"
 #include "host/support/error.h"
 #include "host/support/input_file.h"
 

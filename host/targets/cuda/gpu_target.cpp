@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "host/codegen/find_target.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 #include "host/targets/cuda/cuda.h"

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/op.h"
 #include "tests/support/compiled_model.h"
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "host/codegen/find_target.h"
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/targets/common/schedule_rules.h"

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "host/codegen/find_target.h"
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/targets/common/schedule_rules.h"

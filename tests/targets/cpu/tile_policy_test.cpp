@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "host/codegen/find_target.h"
 #include "host/support/error.h"
 #include "tests/targets/cpu/tile_products.h"
 #include "tests/targets/nest_facts.h"

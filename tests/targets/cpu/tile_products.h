@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "host/codegen/find_target.h"
 #include "host/ops/op.h"
 #include "host/ops/tiles.h"
 #include "tests/support/compiled_model.h"

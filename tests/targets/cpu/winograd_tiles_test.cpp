@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "host/codegen/find_target.h"
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/ops/conv.h"

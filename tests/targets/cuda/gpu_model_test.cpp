@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "host/codegen/find_target.h"
 #include "host/targets/cuda/gemm_model.h"
 
 namespace gantry::cuda {

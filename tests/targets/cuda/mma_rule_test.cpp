@@ -1,4 +1,5 @@
 // Products whose precision asks for tensor cores.
+#include "host/codegen/find_target.h"
 #include "host/ops/gemm.h"
 #include "host/targets/common/schedule_rules.h"
 #include "host/targets/cuda/mma_model.h"

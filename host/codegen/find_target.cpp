@@ -1,4 +1,4 @@
-#include "host/codegen/target.h"
+#include "host/codegen/find_target.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +10,7 @@
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/cpu_features.h"
 #include "host/codegen/gpu_family.h"
+#include "host/codegen/host_cpu.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 

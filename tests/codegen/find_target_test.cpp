@@ -1,5 +1,4 @@
-#include "host/codegen/cpu_family.h"
-#include "host/codegen/target.h"
+#include "host/codegen/find_target.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "host/codegen/cpu_family.h"
 #include "host/support/error.h"
 
 namespace gantry {
