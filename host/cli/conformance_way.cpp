@@ -10,7 +10,7 @@
 #include "host/cli/quantities.h"
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/find_target.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 

@@ -11,7 +11,7 @@
 #include "device_runtime/src/sha256.h"
 #include "host/cli/records_use.h"
 #include "host/codegen/find_target.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/codegen/target.h"
 #include "host/custom_ops/custom_ops.h"
 #include "host/driver/decision_file.h"
@@ -195,13 +195,12 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
   using module_format::Device;
   const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
   if (request.device.type == Device::Cpu) return cpu;
-  const GpuFamily* family = find_gpu_family(request.device.type);
-  internal_check(family != nullptr, "no targets for --device {}", runtime::device_text(request.device));
-  if (request.device.type == family->emulated) {
-    return find_target(family->written({.emulated = true,
-                                        .checks = request.gpu_checks,
-                                        .architecture = request.gpu_arch,
-                                        .cpu = cpu.name}));
+  const GpuCodegen* codegen = find_gpu_codegen(request.device.type);
+  internal_check(codegen != nullptr, "no targets for --device {}", runtime::device_text(request.device));
+  const GpuFamily& family = *codegen->family;
+  if (request.device.type == codegen->emulated) {
+    return find_target(family.written(
+        {.emulated = true, .checks = request.gpu_checks, .architecture = request.gpu_arch, .cpu = cpu.name}));
   }
   const auto index = static_cast<size_t>(request.device.index);
   if (machine.gpus.empty()) {
@@ -212,8 +211,8 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
     user_error("no GPU for --device {}: the machine has {}, numbered from 0",
                runtime::device_text(request.device), machine.gpus.size());
   }
-  const std::string gpu = family->architecture(machine.gpus[index].compute_capability);
-  return find_target(family->written({.architecture = gpu, .cpu = cpu.name}));
+  const std::string gpu = family.architecture(machine.gpus[index].compute_capability);
+  return find_target(family.written({.architecture = gpu, .cpu = cpu.name}));
 }
 
 ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machine,

@@ -6,7 +6,7 @@
 
 #include "device_runtime/src/gpu_info.h"
 #include "host/cli/commands.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/codegen/llvm_version.h"
 #include "host/records/generator.h"
 #include "rpc/build_commit.h"
@@ -50,9 +50,9 @@ std::string version_json() {
   json["onnx"] = ONNX_NAMESPACE::LAST_RELEASE_VERSION;
   json["protobuf"] = protobuf_version();
   json["compiler"] = compiler();
-  for (const GpuFamily* family : gpu_families()) {
-    const GpuAssembler assembler = family->find_assembler();
-    const std::string name(family->assembler);
+  for (const GpuCodegen* codegen : gpu_codegens()) {
+    const GpuAssembler assembler = codegen->find_assembler();
+    const std::string name(codegen->assembler);
     if (assembler.problem.empty()) {
       json[name] = {{"path", assembler.path}, {"version", assembler.version}};
     } else {
@@ -73,9 +73,9 @@ std::string version_json() {
 
 std::string version_text() {
   std::string assemblers;
-  for (const GpuFamily* family : gpu_families()) {
-    const GpuAssembler found = family->find_assembler();
-    assemblers += fmt::format("  {:<10}{}\n", family->assembler,
+  for (const GpuCodegen* codegen : gpu_codegens()) {
+    const GpuAssembler found = codegen->find_assembler();
+    assemblers += fmt::format("  {:<10}{}\n", codegen->assembler,
                               found.problem.empty() ? found.path + " " + found.version : found.problem);
   }
   return fmt::format("gantry {}, commit {}\n", GANTRY_VERSION, rpc::build_commit()) +

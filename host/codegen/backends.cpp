@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "host/codegen/cpu_family.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/support/error.h"
 
 // llvm_backends.def calls GANTRY_LLVM_BACKEND for every back end that is linked.
@@ -39,19 +39,22 @@ bool is_linked(const Backend& backend) {
   return std::ranges::find(kLinked, backend.llvm_name) != std::end(kLinked);
 }
 
-template <typename Family>
-Backend backend_of(const Family& family) {
+Backend backend_of(const CpuFamily& family) {
   return {family.backend, family.code};
 }
 
+Backend backend_of(const GpuCodegen& codegen) {
+  return {codegen.backend, codegen.family->code};
+}
+
 Backend backend_of_code(const Target& target) {
-  return target.family != nullptr ? backend_of(*target.family) : backend_of(gpu_family_of(target));
+  return target.family != nullptr ? backend_of(*target.family) : backend_of(gpu_codegen_of(target));
 }
 
 std::vector<Backend> all_backends() {
   std::vector<Backend> all;
   for (const CpuFamily* family : cpu_families()) all.push_back(backend_of(*family));
-  for (const GpuFamily* family : gpu_families()) all.push_back(backend_of(*family));
+  for (const GpuCodegen* codegen : gpu_codegens()) all.push_back(backend_of(*codegen));
   return all;
 }
 

@@ -19,7 +19,7 @@
 
 #include "host/codegen/compiled_module.h"
 #include "host/codegen/cpu_family.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/codegen/kernel_cache.h"
 #include "host/codegen/kernel_emitter.h"
 #include "host/codegen/linker.h"
@@ -245,7 +245,7 @@ CodeImage build_image(std::span<const LoopKernel> kernels, const Target& target,
 GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
                          SpanRecorder* spans) {
   internal_check(target.device == DeviceKind::kGpu, "target {}: not a GPU", target.name);
-  return gpu_family_of(target).build_image(kernels, target, threads, spans, {});
+  return gpu_codegen_of(target).build_image(kernels, target, threads, spans, {});
 }
 
 std::string emit_llvm_text(const LoopKernel& kernel, const Target& target) {
@@ -268,7 +268,7 @@ std::string emit_assembly(const LoopKernel& kernel, const Target& target, bool c
 
 std::string_view assembly_comment(const LoopKernel& kernel, const Target& target) {
   const Target& code = code_target(kernel, target);
-  return code.family != nullptr ? code.family->assembly_comment : gpu_family_of(code).assembly_comment;
+  return code.family != nullptr ? code.family->assembly_comment : gpu_codegen_of(code).assembly_comment;
 }
 
 }  // namespace gantry

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "host/codegen/cpu_family.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 
 namespace gantry {
 namespace {
@@ -81,7 +81,7 @@ std::optional<TileUnit> tile_unit(const Target& target, DType element) {
 
 CpuInstructions instructions_of(const Target& target) {
   if (target.family != nullptr) return target.family->instructions(target.features);
-  return gpu_family_of(target).instructions(target.gpu);
+  return gpu_codegen_of(target).instructions(target.gpu);
 }
 
 }  // namespace gantry

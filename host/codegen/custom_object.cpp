@@ -15,7 +15,7 @@
 #include "host/codegen/compiled_module.h"
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/custom_code.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/codegen/linker.h"
 #include "host/support/error.h"
 
@@ -264,7 +264,7 @@ GpuImage build_gpu_image_with_calls(std::span<const LoopKernel> kernels,
     foreign.push_back(
         {code.op, code.gpu->text.name, code.gpu->text.bytes, code.gpu->entry, linked_gpu_name(code)});
   }
-  return gpu_family_of(target).build_image(without_calls(kernels, calls), target, threads, spans, foreign);
+  return gpu_codegen_of(target).build_image(without_calls(kernels, calls), target, threads, spans, foreign);
 }
 
 }  // namespace gantry

@@ -96,6 +96,12 @@ std::string_view leading_feature(const CpuFamily& family, std::string_view text)
   return best;
 }
 
+/// Of a name that is meant for a GPU of the family.
+Target find_gpu(const GpuFamily& family, std::string_view name) {
+  const GpuTargetName parts = family.parse(name);
+  return family.target(parts, find_target(parts.cpu.empty() ? family.usual_cpu(parts) : parts.cpu));
+}
+
 /// Applies "+feature-feature…". A user error names a feature that the architecture does not have.
 Target apply_suffixes(Target base, std::string_view suffixes, std::string_view whole) {
   if (suffixes.empty()) return base;
@@ -152,7 +158,7 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
   }
   candidates.emplace_back("native");
   for (const GpuFamily* family : gpu_families()) {
-    for (const Target& gpu : family->targets()) candidates.push_back(gpu.name);
+    for (std::string& name : family->target_names()) candidates.push_back(std::move(name));
   }
   std::ranges::sort(candidates);
   const auto repeated = std::ranges::unique(candidates);
@@ -209,7 +215,7 @@ std::vector<Target> known_targets() {
     }
   }
   for (const GpuFamily* family : gpu_families()) {
-    for (Target& target : family->targets()) result.push_back(std::move(target));
+    for (const std::string& name : family->target_names()) result.push_back(find_target(name));
   }
   std::erase_if(result, [](const Target& target) { return !can_generate(target); });
   return result;
@@ -218,7 +224,7 @@ std::vector<Target> known_targets() {
 Target find_target(std::string_view name) {
   if (name.empty()) user_error("the target's name is empty; `gantry targets` lists the targets");
   for (const GpuFamily* family : gpu_families()) {
-    if (family->has_name(name)) return family->find(name);
+    if (family->has_name(name)) return find_gpu(*family, name);
   }
   // Names contain the signs of suffixes, so the longest part that names a target is the base.
   for (size_t end = name.size(); end != std::string_view::npos && end > 0;

@@ -5,7 +5,7 @@
 
 #include "host/codegen/codegen.h"
 #include "host/codegen/compiled_module.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -29,7 +29,7 @@ KernelCode code_of(const LoopKernel& kernel, const Target& target) {
   compile_kernel(kernel, code_target(kernel, target), compiled);
   KernelCode code;
   if (const Target& on = code_target(kernel, target); on.family == nullptr) {
-    code.language = gpu_family_of(on).language;
+    code.language = gpu_codegen_of(on).language;
   } else {
     // Generating code changes the module.
     std::unique_ptr<llvm::Module> optimised = llvm::CloneModule(*compiled.module);

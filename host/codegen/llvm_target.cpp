@@ -5,7 +5,7 @@
 
 #include "host/codegen/backends.h"
 #include "host/codegen/cpu_family.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -19,7 +19,7 @@ std::string baseline_cpu(const Target& target) {
 }
 
 std::string feature_string(const Target& target) {
-  if (target.family == nullptr) return std::string(gpu_family_of(target).features(target));
+  if (target.family == nullptr) return gpu_codegen_of(target).features(target);
   std::string result;
   for (const std::string& feature : target.features) {
     if (!result.empty()) result += ',';

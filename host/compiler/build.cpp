@@ -1,5 +1,5 @@
 #include "device_runtime/src/device.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/compiler/compiler.h"
 #include "host/support/error.h"
 

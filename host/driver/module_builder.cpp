@@ -7,7 +7,7 @@
 #include "device_runtime/src/module_format.h"
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/custom_code.h"
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/driver/decision_file.h"
 #include "host/driver/plan_builder.h"
 #include "host/graph/strings.h"

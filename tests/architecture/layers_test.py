@@ -32,7 +32,7 @@ ALLOWED = {
 }
 # A target's folder has parts of several layers: which file it is says of which; all others are rules.
 TARGET_PARTS = [(r'common/targets|\w+/tile_units', 'host/machine'),
-                (r'(?!common|cpu|cuda)\w+/\w+|cuda/(cuda|gpu_target|gpu_image|foreign_ptx|ptx_text|ptxas|launches|warp_statements)|common/families',
+                (r'(?!common|cpu|cuda)\w+/\w+|cuda/(codegen|family|gpu_target|gpu_image|foreign_ptx|ptx_text|ptxas|launches|warp_statements)|common/(codegens|families)',
                  'host/codegen')]
 TARGET_RULES = 'host/targets'
 LEVEL = {layer: level for level, layers in enumerate(LAYERS) for layer in layers}

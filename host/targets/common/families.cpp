@@ -1,11 +1,9 @@
 // The families of targets, from the one table of them.
 #include <algorithm>
-#include <array>
 
 #include "host/codegen/cpu_family.h"
 #include "host/codegen/gpu_family.h"
 #include "host/support/error.h"
-#include "module_generated.h"
 
 namespace gantry {
 
@@ -53,26 +51,6 @@ const CpuFamily* find_family(std::string_view name) {
 const GpuFamily& gpu_family_of(const Target& target) {
   internal_check(target.gpu_family != nullptr, "target {}: has no GPU", target.name);
   return *target.gpu_family;
-}
-
-const GpuFamily* find_gpu_family(module_format::Device device) {
-  const auto families = gpu_families();
-  const auto found = std::ranges::find_if(families, [&](const GpuFamily* family) {
-    return family->device == device || family->emulated == device;
-  });
-  return found == families.end() ? nullptr : *found;
-}
-
-module_format::Device device_in_modules(const Target& target) {
-  switch (target.device) {
-    case DeviceKind::kCpu:
-      return module_format::Device::Cpu;
-    case DeviceKind::kGpu:
-      return gpu_family_of(target).device;
-    case DeviceKind::kEmulatedGpu:
-      return gpu_family_of(target).emulated;
-  }
-  internal_error("unknown device");
 }
 
 }  // namespace gantry

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 #include "host/codegen/target.h"
 
 namespace gantry::cuda {

@@ -6,7 +6,7 @@
 #include "host/codegen/codegen.h"
 #include "host/codegen/compiled_module.h"
 #include "host/support/error.h"
-#include "host/targets/cuda/cuda.h"
+#include "host/targets/cuda/codegen.h"
 #include "host/targets/cuda/foreign_ptx.h"
 #include "host/targets/cuda/ptx_text.h"
 #include "host/targets/cuda/ptxas.h"

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <array>
 
-#include "host/codegen/find_target.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
-#include "host/targets/cuda/cuda.h"
+#include "host/targets/cuda/family.h"
 
 namespace gantry::cuda {
 namespace {
@@ -19,9 +18,9 @@ struct GpuArchitecture {
   std::string_view boards;
   /// CPU beside it unless named: modules of the Jetson line sit on one chip with Arm cores.
   std::string_view host;
-  /// LLVM's feature of the oldest version of PTX that knows the architecture and its matrix instructions: the
-  /// older the version, the more drivers read it.
-  std::string_view ptx;
+  /// The oldest version of PTX that knows the architecture and its matrix instructions, in tenths: the older
+  /// the version, the more drivers read it.
+  int ptx;
   GpuModel model;
 };
 
@@ -29,6 +28,7 @@ constexpr const char* kDesktopHost = "x86-64-v2";
 constexpr const char* kCuda = "cuda";
 constexpr const char* kEmulated = "cuda-emulated";
 constexpr const char* kDefaultArchitecture = "sm_80";
+constexpr const char* kEmulatingCpu = "native";
 constexpr const char* kChecks = "+checks";
 constexpr int kGpuRank = 1000;  // above every CPU's
 
@@ -55,7 +55,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_70",
                     "NVIDIA Volta: Tesla V100, Titan V",
                     kDesktopHost,
-                    "+ptx63",
+                    63,
                     {.compute_capability = 70,
                      .multiprocessors = 80,
                      .clock_ghz = 1.53,
@@ -71,7 +71,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_72",
                     "NVIDIA Volta: Jetson Xavier",
                     "aarch64",
-                    "+ptx63",
+                    63,
                     {.compute_capability = 72,
                      .multiprocessors = 8,
                      .clock_ghz = 1.377,
@@ -88,7 +88,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_75",
                     "NVIDIA Turing: T4, RTX 20 series, GTX 16 series, Quadro RTX",
                     kDesktopHost,
-                    "+ptx65",
+                    65,
                     {.compute_capability = 75,
                      .multiprocessors = 40,
                      .clock_ghz = 1.59,
@@ -104,7 +104,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_80",
                     "NVIDIA Ampere: A100, A30",
                     kDesktopHost,
-                    "+ptx70",
+                    70,
                     {.compute_capability = 80,
                      .multiprocessors = 108,
                      .clock_ghz = 1.41,
@@ -120,7 +120,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_86",
                     "NVIDIA Ampere: A10, A40, RTX 30 series, RTX A6000",
                     kDesktopHost,
-                    "+ptx71",
+                    71,
                     {.compute_capability = 86,
                      .multiprocessors = 72,
                      .clock_ghz = 1.695,
@@ -136,7 +136,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_87",
                     "NVIDIA Ampere: Jetson AGX Orin, Orin NX, Orin Nano",
                     "cortex-a78",
-                    "+ptx74",
+                    74,
                     {.compute_capability = 87,
                      .multiprocessors = 16,
                      .clock_ghz = 1.3,
@@ -153,7 +153,7 @@ constexpr std::array kArchitectures = {
     GpuArchitecture{"sm_89",
                     "NVIDIA Ada: L4, L40, RTX 40 series, RTX 6000 Ada",
                     kDesktopHost,
-                    "+ptx78",
+                    78,
                     {.compute_capability = 89,
                      .multiprocessors = 58,
                      .clock_ghz = 2.04,
@@ -166,8 +166,8 @@ constexpr std::array kArchitectures = {
                      .shared_bytes = 100 << 10,
                      .max_threads = 1536,
                      .max_blocks = 24}},
-    GpuArchitecture{"sm_90", "NVIDIA Hopper: H100, H200", kDesktopHost, "+ptx78", kHopper},
-    GpuArchitecture{"sm_90a", "NVIDIA Hopper: H100, H200 and no newer GPU", kDesktopHost, "+ptx80", kHopper},
+    GpuArchitecture{"sm_90", "NVIDIA Hopper: H100, H200", kDesktopHost, 78, kHopper},
+    GpuArchitecture{"sm_90a", "NVIDIA Hopper: H100, H200 and no newer GPU", kDesktopHost, 80, kHopper},
 };
 
 [[noreturn]] void unknown_gpu_target(std::string_view name) {
@@ -185,7 +185,19 @@ constexpr std::array kArchitectures = {
       name.substr(0, 64), hint.empty() ? ";" : hint);
 }
 
-GpuTargetName parse(std::string_view name) {
+/// Of an architecture's name, which may be unknown.
+const GpuArchitecture* find_architecture(std::string_view name) {
+  const auto found = std::ranges::find(kArchitectures, name, &GpuArchitecture::name);
+  return found == kArchitectures.end() ? nullptr : &*found;
+}
+
+const GpuArchitecture& architecture_of(const GpuTargetName& name) {
+  const GpuArchitecture* known = find_architecture(name.architecture);
+  internal_check(known != nullptr, "there is no GPU architecture {}", name.architecture);
+  return *known;
+}
+
+GpuTargetName take_apart(std::string_view name) {
   GpuTargetName parts;
   std::string_view rest = name;
   if (rest.ends_with(kChecks)) {
@@ -243,42 +255,11 @@ bool names_gpu_target(std::string_view name) {
   return name.starts_with(kCuda);
 }
 
-Target find_gpu_target(std::string_view name) {
-  const GpuTargetName parts = parse(name);
-  const std::string_view wanted = parts.architecture.empty() ? kDefaultArchitecture : parts.architecture;
-  const auto arch = std::ranges::find(kArchitectures, wanted, &GpuArchitecture::name);
-  if (arch == kArchitectures.end()) unknown_gpu_target(name);
-
-  const std::string_view usual_host = parts.emulated ? "native" : arch->host;
-  Target host = find_target(parts.cpu.empty() ? usual_host : parts.cpu);
-  std::string full = fmt::format("{}:{}", parts.emulated ? kEmulated : kCuda, arch->name);
-  if (!parts.cpu.empty() && host.name != usual_host) full += "/" + host.name;
-  if (parts.checks) full += kChecks;
-
-  std::string description = std::string(arch->boards);
-  if (parts.emulated) {
-    description = fmt::format("{} kernels run on the CPU{}", arch->name,
-                              parts.checks ? ", which looks for races and accesses out of bounds" : "");
-  }
-  if (!parts.cpu.empty()) description += fmt::format(", with {} as CPU", host.name);
-  Target t =
-      parts.emulated ? make_emulated(std::move(host), parts.checks) : make_cuda(*arch, std::move(host));
-  t.name = std::move(full);
-  t.description = std::move(description);
-  t.gpu_family = &family();
-  t.gpu = arch->model;
-  t.gpu_arch = arch->name;
-  return t;
-}
-
-std::vector<Target> known_gpu_targets() {
-  std::vector<Target> result;
-  for (const GpuArchitecture& arch : kArchitectures) {
-    result.push_back(find_gpu_target(fmt::format("{}:{}", kCuda, arch.name)));
-  }
-  result.push_back(find_gpu_target(kEmulated));
-  result.push_back(find_gpu_target(std::string(kEmulated) + kChecks));
-  return result;
+GpuTargetName parse_name(std::string_view name) {
+  GpuTargetName parts = take_apart(name);
+  if (parts.architecture.empty()) parts.architecture = kDefaultArchitecture;
+  if (find_architecture(parts.architecture) == nullptr) unknown_gpu_target(name);
+  return parts;
 }
 
 std::string written_name(const GpuTargetName& name) {
@@ -293,8 +274,43 @@ std::string architecture_name(int compute_capability) {
   return fmt::format("sm_{}", compute_capability);
 }
 
-std::string_view ptx_feature(const Target& target) {
-  return std::ranges::find(kArchitectures, target.gpu_arch, &GpuArchitecture::name)->ptx;
+std::string_view usual_cpu(const GpuTargetName& name) {
+  return name.emulated ? kEmulatingCpu : architecture_of(name).host;
+}
+
+Target gpu_target(const GpuTargetName& name, Target cpu) {
+  const GpuArchitecture& arch = architecture_of(name);
+  const std::string named_cpu = name.cpu.empty() ? "" : cpu.name;
+  GpuTargetName full = name;
+  full.cpu = named_cpu == usual_cpu(name) ? std::string_view() : named_cpu;
+
+  std::string description = std::string(arch.boards);
+  if (name.emulated) {
+    description = fmt::format("{} kernels run on the CPU{}", arch.name,
+                              name.checks ? ", which looks for races and accesses out of bounds" : "");
+  }
+  if (!named_cpu.empty()) description += fmt::format(", with {} as CPU", named_cpu);
+  Target t = name.emulated ? make_emulated(std::move(cpu), name.checks) : make_cuda(arch, std::move(cpu));
+  t.name = written_name(full);
+  t.description = std::move(description);
+  t.gpu_family = &family();
+  t.gpu = arch.model;
+  t.gpu_arch = arch.name;
+  return t;
+}
+
+std::vector<std::string> gpu_target_names() {
+  std::vector<std::string> names;
+  for (const GpuArchitecture& arch : kArchitectures)
+    names.push_back(written_name({.architecture = arch.name}));
+  for (bool checks : {false, true}) {
+    names.push_back(written_name({.emulated = true, .checks = checks, .architecture = kDefaultArchitecture}));
+  }
+  return names;
+}
+
+int ptx_version(const Target& target) {
+  return architecture_of({.architecture = target.gpu_arch}).ptx;
 }
 
 }  // namespace gantry::cuda

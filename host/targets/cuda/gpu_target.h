@@ -13,14 +13,17 @@ namespace gantry::cuda {
 bool names_gpu_target(std::string_view name);
 /// "cuda[:sm_NN][/CPU]" or "cuda-emulated[:sm_NN][/CPU][+checks]". A user error says what is wrong and what
 /// is near.
-Target find_gpu_target(std::string_view name);
-/// Without CPU suffixes.
-std::vector<Target> known_gpu_targets();
-/// As find_gpu_target reads it.
+GpuTargetName parse_name(std::string_view name);
+/// As parse_name reads it.
 std::string written_name(const GpuTargetName& name);
 /// "sm_86"
 std::string architecture_name(int compute_capability);
-/// LLVM's feature for the version of PTX that a target's code is of: "+ptx70".
-std::string_view ptx_feature(const Target& target);
+/// "native" of an emulated one.
+std::string_view usual_cpu(const GpuTargetName& name);
+Target gpu_target(const GpuTargetName& name, Target cpu);
+/// Without CPU suffixes.
+std::vector<std::string> gpu_target_names();
+/// The version of PTX that a target's code is of, in tenths.
+int ptx_version(const Target& target);
 
 }  // namespace gantry::cuda

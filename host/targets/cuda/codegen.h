@@ -1,13 +1,13 @@
-/// Targets with GPUs of NVIDIA's: host/codegen/gpu_family.h says what there is to know.
+/// Code for NVIDIA's GPUs: host/codegen/gpu_codegen.h says what there is to know.
 #pragma once
 
-#include "host/codegen/gpu_family.h"
+#include "host/codegen/gpu_codegen.h"
 
 namespace gantry::cuda {
 
-const GpuFamily& family();
+const GpuCodegen& codegen();
 
-// The parts of its description, each of a file of its own; those of names: gpu_target.h.
+/// A part of it, of a file of its own.
 GpuImage build_image(std::span<const LoopKernel> kernels, const Target& target, int threads,
                      SpanRecorder* spans, std::span<const ForeignGpuText> foreign);
 
