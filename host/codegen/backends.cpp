@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/gpu_codegen.h"
 #include "host/support/error.h"
 
@@ -39,21 +39,18 @@ bool is_linked(const Backend& backend) {
   return std::ranges::find(kLinked, backend.llvm_name) != std::end(kLinked);
 }
 
-Backend backend_of(const CpuFamily& family) {
-  return {family.backend, family.code};
-}
-
-Backend backend_of(const GpuCodegen& codegen) {
+template <typename Codegen>
+Backend backend_of(const Codegen& codegen) {
   return {codegen.backend, codegen.family->code};
 }
 
 Backend backend_of_code(const Target& target) {
-  return target.family != nullptr ? backend_of(*target.family) : backend_of(gpu_codegen_of(target));
+  return target.family != nullptr ? backend_of(cpu_codegen_of(target)) : backend_of(gpu_codegen_of(target));
 }
 
 std::vector<Backend> all_backends() {
   std::vector<Backend> all;
-  for (const CpuFamily* family : cpu_families()) all.push_back(backend_of(*family));
+  for (const CpuCodegen* codegen : cpu_codegens()) all.push_back(backend_of(*codegen));
   for (const GpuCodegen* codegen : gpu_codegens()) all.push_back(backend_of(*codegen));
   return all;
 }

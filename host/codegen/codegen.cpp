@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "host/codegen/compiled_module.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/gpu_codegen.h"
 #include "host/codegen/kernel_cache.h"
 #include "host/codegen/kernel_emitter.h"
@@ -62,7 +62,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, const Target& 
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine, tuning);
-  const auto add_passes = target.device == DeviceKind::kCpu ? family_of(target).add_passes : nullptr;
+  const auto add_passes = target.device == DeviceKind::kCpu ? cpu_codegen_of(target).add_passes : nullptr;
   if (add_passes != nullptr) add_passes(builder);
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(no_library(module)); });
   if (target.device == DeviceKind::kGpu)
@@ -268,7 +268,8 @@ std::string emit_assembly(const LoopKernel& kernel, const Target& target, bool c
 
 std::string_view assembly_comment(const LoopKernel& kernel, const Target& target) {
   const Target& code = code_target(kernel, target);
-  return code.family != nullptr ? code.family->assembly_comment : gpu_codegen_of(code).assembly_comment;
+  return code.family != nullptr ? cpu_codegen_of(code).assembly_comment
+                                : gpu_codegen_of(code).assembly_comment;
 }
 
 }  // namespace gantry

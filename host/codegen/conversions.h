@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/tensor/expr.h"
 
 namespace gantry {

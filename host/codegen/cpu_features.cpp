@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "host/codegen/cpu_family.h"
-#include "host/codegen/gpu_codegen.h"
 
 namespace gantry {
 namespace {
@@ -77,11 +76,6 @@ std::optional<TileUnit> tile_unit(const Target& target, DType element) {
   const TileInstruction* instruction = tile_instruction(target, element);
   if (instruction == nullptr) return std::nullopt;
   return tile_unit_named(instruction->geometry->name);
-}
-
-CpuInstructions instructions_of(const Target& target) {
-  if (target.family != nullptr) return target.family->instructions(target.features);
-  return gpu_codegen_of(target).instructions(target.gpu);
 }
 
 }  // namespace gantry

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "host/codegen/compiled_module.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/custom_code.h"
 #include "host/codegen/llvm_target.h"
 #include "host/codegen/math.h"

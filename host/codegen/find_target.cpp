@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "host/codegen/backends.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/cpu_features.h"
 #include "host/codegen/gpu_family.h"
 #include "host/codegen/host_cpu.h"
@@ -47,6 +47,10 @@ bool has_what_is_needed(const CpuFamily& family, const std::vector<std::string>&
   user_error("target {}: gantry needs a CPU with {}", name, family.least_text);
 }
 
+std::optional<std::vector<std::string>> features_of_cpu(const CpuFamily& family, std::string_view cpu) {
+  return codegen_of(family).features_of_cpu(cpu);
+}
+
 /// The CPU with that name; null if there is none, or the name is one of features added to another.
 const NamedCpu* find_named(const CpuFamily& family, std::string_view name) {
   const auto found = std::ranges::find(family.named, name, &NamedCpu::name);
@@ -58,12 +62,12 @@ std::optional<Target> find_base(std::string_view name) {
   for (const CpuFamily* family : cpu_families()) {
     if (const NamedCpu* known = find_named(*family, name)) {
       return make_target(std::string(name), std::string(known->description), *family, std::string(known->cpu),
-                         *family->features_of_cpu(known->cpu));
+                         *features_of_cpu(*family, known->cpu));
     }
   }
   if (name == "generic" || too_old_family(name) != nullptr) return std::nullopt;
   for (const CpuFamily* family : cpu_families()) {
-    if (auto features = family->features_of_cpu(name)) {
+    if (auto features = features_of_cpu(*family, name)) {
       if (!has_what_is_needed(*family, *features)) refuse_old(name, *family);
       return make_target(std::string(name), fmt::format("the CPU that LLVM calls {}", name), *family,
                          std::string(name), std::move(*features));
@@ -150,8 +154,8 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
   if (const CpuFamily* family = too_old_family(name)) refuse_old(name, *family);
   std::vector<std::string> candidates;
   for (const CpuFamily* family : cpu_families()) {
-    for (std::string& cpu : family->cpu_names()) {
-      if (cpu != "generic" && has_what_is_needed(*family, *family->features_of_cpu(cpu)))
+    for (std::string& cpu : codegen_of(*family).cpu_names()) {
+      if (cpu != "generic" && has_what_is_needed(*family, *features_of_cpu(*family, cpu)))
         candidates.push_back(std::move(cpu));
     }
     for (const NamedCpu& known : family->named) candidates.emplace_back(known.name);
@@ -192,7 +196,7 @@ Target nearest_base(const CpuFamily& family, std::string_view cpu, const std::ve
     }
   };
   const std::optional<std::vector<std::string>> known =
-      cpu.empty() ? std::nullopt : family.features_of_cpu(cpu);
+      cpu.empty() ? std::nullopt : features_of_cpu(family, cpu);
   if (known && cpu != "generic" && has_what_is_needed(family, *known)) {
     consider(*find_base(cpu), 0);
   }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "host/codegen/conversions.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/math.h"
 #include "host/loops/stmt.h"
 

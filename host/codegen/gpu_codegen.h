@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "host/codegen/codegen.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/gpu_family.h"
 #include "host/codegen/target.h"
 

@@ -4,6 +4,7 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include "host/codegen/cpu_codegen.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -16,10 +17,10 @@ HostCpu host_cpu() {
                  architecture);
   host.name = llvm::sys::getHostCPUName().str();
   const llvm::StringMap<bool, llvm::MallocAllocator> detected = llvm::sys::getHostCPUFeatures();
+  const auto may_use = codegen_of(*host.family).may_use;
   for (std::string_view feature : host.family->features) {
     const auto it = detected.find(llvm::StringRef(feature.data(), feature.size()));
-    if (host.family->may_use(feature, it != detected.end() && it->second))
-      host.features.emplace_back(feature);
+    if (may_use(feature, it != detected.end() && it->second)) host.features.emplace_back(feature);
   }
   return host;
 }

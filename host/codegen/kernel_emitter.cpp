@@ -6,7 +6,7 @@
 #include "host/codegen/buffer_elements.h"
 #include "host/codegen/buffers.h"
 #include "host/codegen/conversions.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/device_loops.h"
 #include "host/codegen/expressions.h"
 #include "host/codegen/float_arithmetic.h"

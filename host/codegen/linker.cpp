@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/support/error.h"
 
 LLD_HAS_DRIVER(elf)
@@ -139,14 +139,14 @@ std::vector<std::byte> link_image(const std::vector<std::string>& objects, const
                                   const std::string& foreign) {
   const Descriptor archive = make_archive(objects);
   PipeReader image;
-  const CpuFamily& family = family_of(target);
+  const CpuCodegen& codegen = cpu_codegen_of(target);
   const std::vector<std::string> arguments = {
-      "ld.lld", "-shared", "-m", std::string(family.linker_emulation), "--threads=1", "--no-undefined",
+      "ld.lld", "-shared", "-m", std::string(codegen.linker_emulation), "--threads=1", "--no-undefined",
       "--gc-sections", "--build-id=none", "--hash-style=sysv", "--strip-all", "-z", "noexecstack", "-z",
       "separate-code", "-z", "norelro", "-z", "now",
       // Some boards of a family may have larger pages than others.
-      "-z", fmt::format("max-page-size={}", family.max_page_bytes), "-o", image.path(), "--whole-archive",
-      archive.path()};
+      "-z", fmt::format("max-page-size={}", codegen.family->max_page_bytes), "-o", image.path(),
+      "--whole-archive", archive.path()};
   std::string messages;
   if (!run_lld(arguments, messages)) {
     if (!foreign.empty()) {
@@ -166,7 +166,7 @@ std::string link_relocatable(const std::vector<std::string>& files, const std::s
   std::vector<Descriptor> inputs;
   PipeReader object;
   std::vector<std::string> arguments = {
-      "ld.lld", "-r", "-m",         std::string(family_of(target).linker_emulation), "--threads=1", "-u",
+      "ld.lld", "-r", "-m",         std::string(cpu_codegen_of(target).linker_emulation), "--threads=1", "-u",
       function, "-o", object.path()};
   for (const std::string& file : files) {
     inputs.push_back(memory_file("gantry-custom-op", file));

@@ -4,7 +4,7 @@
 #include <llvm/MC/TargetRegistry.h>
 
 #include "host/codegen/backends.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/gpu_codegen.h"
 #include "host/support/error.h"
 
@@ -15,7 +15,7 @@ namespace {
 /// used that a board is not checked for.
 std::string baseline_cpu(const Target& target) {
   if (target.family == nullptr) return target.gpu_arch;
-  return std::string(family_of(target).baseline);
+  return std::string(cpu_codegen_of(target).baseline);
 }
 
 std::string feature_string(const Target& target) {
@@ -25,7 +25,7 @@ std::string feature_string(const Target& target) {
     if (!result.empty()) result += ',';
     result += '+' + feature;
   }
-  const std::string_view implied = family_of(target).implied(target.features);
+  const std::string_view implied = cpu_codegen_of(target).implied(target.features);
   if (!implied.empty()) result += fmt::format(",{}", implied);
   return result;
 }
@@ -55,7 +55,7 @@ void set_function_attributes(llvm::Function& function, const Target& target) {
   if (target.family != nullptr) function.addFnAttr("tune-cpu", target.cpu);
   function.addFnAttr("target-features", feature_string(target));
   const std::string bits = std::to_string(target.machine.vector_bytes * 8);
-  if (target.family != nullptr && target.family->states_vector_width) {
+  if (target.family != nullptr && cpu_codegen_of(target).states_vector_width) {
     // CPUs whose tuning prefers 256 bits would never use the wide registers otherwise.
     function.addFnAttr("prefer-vector-width", bits);
     function.addFnAttr("min-legal-vector-width", bits);

@@ -12,7 +12,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/tensor/expr.h"
 
 namespace gantry {

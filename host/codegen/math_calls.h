@@ -6,7 +6,7 @@
 #include <string>
 
 #include "host/codegen/conversions.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/expressions.h"
 #include "host/codegen/math.h"
 #include "host/codegen/multiply_adds.h"

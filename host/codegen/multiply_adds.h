@@ -4,7 +4,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include "host/codegen/conversions.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/expressions.h"
 #include "host/codegen/math.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/expressions.h"
 #include "host/codegen/target.h"
 #include "host/codegen/target_emitter.h"
@@ -26,7 +26,7 @@ class TileStatements {
   Expressions& expressions_;
   const Target& target_;
   const std::string& kernel_;
-  const TileInstruction* instruction_ = nullptr;  ///< what tile registers were configured for
+  EmitTile emit_ = nullptr;  ///< for what tile registers were configured for
 };
 
 }  // namespace gantry

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "device_runtime/src/module_format.h"
-#include "host/codegen/cpu_family.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/custom_code.h"
 #include "host/codegen/gpu_codegen.h"
 #include "host/driver/decision_file.h"
@@ -336,7 +336,7 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
 
   auto variant = VariantBuilder(*this, program, target, weights).build();
   variant->target = target.name;
-  variant->architecture = family_of(target.host ? *target.host : target).in_modules;
+  variant->architecture = cpu_codegen_of(target.host ? *target.host : target).in_modules;
   variant->device = device_in_modules(target);
   variant->gpu_arch = target.gpu_arch;
   variant->precision = name_of(target.precision);

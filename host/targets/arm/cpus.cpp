@@ -1,5 +1,5 @@
 // The CPUs of AArch64 that have names here, and what is known of their caches.
-#include "host/targets/arm/arm.h"
+#include "host/targets/arm/family.h"
 
 namespace gantry::arm {
 namespace {

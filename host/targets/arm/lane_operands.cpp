@@ -10,7 +10,7 @@
 #include <llvm/Transforms/Utils/LoopUtils.h>
 #include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 
-#include "host/targets/arm/arm.h"
+#include "host/targets/arm/codegen.h"
 
 namespace gantry::arm {
 namespace {

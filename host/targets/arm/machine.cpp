@@ -1,5 +1,5 @@
 // The figures of AArch64's cores.
-#include "host/targets/arm/arm.h"
+#include "host/targets/arm/family.h"
 
 namespace gantry::arm {
 namespace {

@@ -1,11 +1,13 @@
-/// The instructions of AArch64 that multiply tiles, each in a file of its name.
+/// The instructions of AArch64 that multiply tiles: who has them, and what they cost.
 #pragma once
 
 #include "host/codegen/cpu_family.h"
-#include "host/targets/arm/tile_units.h"
 
 namespace gantry::arm {
 
 extern const TileInstruction kBfmmla;
+
+/// All of them, the best first.
+std::span<const TileInstruction* const> tile_instructions();
 
 }  // namespace gantry::arm

@@ -8,11 +8,22 @@
 namespace gantry {
 
 // clang-format off
-#define GANTRY_CPU_FAMILY(folder)
+#define GANTRY_CPU_FAMILY(folder) namespace folder { const CpuCodegen& codegen(); }
 #define GANTRY_GPU_FAMILY(folder) namespace folder { const GpuCodegen& codegen(); }
 #include "host/targets/common/targets.def"
 #undef GANTRY_CPU_FAMILY
 #undef GANTRY_GPU_FAMILY
+
+std::span<const CpuCodegen* const> cpu_codegens() {
+#define GANTRY_CPU_FAMILY(folder) &folder::codegen(),
+#define GANTRY_GPU_FAMILY(folder)
+  static const CpuCodegen* const kCodegens[] = {
+#include "host/targets/common/targets.def"
+  };
+#undef GANTRY_CPU_FAMILY
+#undef GANTRY_GPU_FAMILY
+  return kCodegens;
+}
 
 std::span<const GpuCodegen* const> gpu_codegens() {
 #define GANTRY_CPU_FAMILY(folder)

@@ -1,5 +1,5 @@
 // The CPUs of x86-64 that have names here, and what is known of their caches.
-#include "host/targets/x86/x86.h"
+#include "host/targets/x86/family.h"
 
 namespace gantry::x86 {
 namespace {

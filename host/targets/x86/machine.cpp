@@ -1,6 +1,6 @@
 // The figures of x86-64's cores.
 #include "host/codegen/cpu_features.h"
-#include "host/targets/x86/x86.h"
+#include "host/targets/x86/family.h"
 
 namespace gantry::x86 {
 namespace {

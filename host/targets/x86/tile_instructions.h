@@ -1,11 +1,13 @@
-/// The instructions of x86-64 that multiply tiles, each in a file of its name.
+/// The instructions of x86-64 that multiply tiles: who has them, and what they cost.
 #pragma once
 
 #include "host/codegen/cpu_family.h"
-#include "host/targets/x86/tile_units.h"
 
 namespace gantry::x86 {
 
 extern const TileInstruction kAmx, kVdpbf16ps, kVpdpbusd;
+
+/// All of them, the best first.
+std::span<const TileInstruction* const> tile_instructions();
 
 }  // namespace gantry::x86

@@ -2,7 +2,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include "host/targets/x86/x86.h"
+#include "host/targets/x86/codegen.h"
 
 namespace gantry::x86 {
 

@@ -4,20 +4,15 @@
 
 #include <array>
 
-#include "host/codegen/cpu_features.h"
 #include "host/codegen/target_emitter.h"
-#include "host/targets/x86/tile_instructions.h"
+#include "host/targets/x86/codegen.h"
+#include "host/targets/x86/tile_units.h"
 
 namespace gantry::x86 {
 
 using llvm::Value;
 
 namespace {
-
-/// Fitted to 560 convolutions of eleven networks (relative error 14 %); weights come from the third level.
-TileCosts costs(const MachineModel& /*machine*/) {
-  return {23, 85, 11.6, 0.12, 0.023, 2200, 0.1};
-}
 
 /// What LDTILECFG reads (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18):
 /// palette 1, registers of rows of 64 bytes: `rows` up to `b_begin`, then 16.
@@ -33,11 +28,9 @@ std::array<uint8_t, 64> tile_shapes(int rows, int b_begin) {
   return config;
 }
 
-bool is_there(const std::vector<std::string>& features) {
-  return has_feature(features, "amx-bf16");
-}
+}  // namespace
 
-void emit(TargetEmitter& emitter, const TileNode& node) {
+void emit_amx(TargetEmitter& emitter, const TileNode& node) {
   llvm::IRBuilder<>& ir = emitter.ir;
   llvm::Module& module = emitter.module;
   auto reg = [&](int number) { return ir.getInt8(static_cast<uint8_t>(number)); };
@@ -74,12 +67,5 @@ void emit(TargetEmitter& emitter, const TileNode& node) {
       node.op == TileNode::Op::kLoad ? llvm::Intrinsic::x86_tileloadd64 : llvm::Intrinsic::x86_tilestored64;
   ir.CreateIntrinsic(id, {}, {reg(node.tile), address, bytes});
 }
-
-}  // namespace
-
-const TileInstruction kAmx{.geometry = &kAmxGeometry,
-                           .is_there = is_there,
-                           .costs = {.cycles = costs, .other_slack = 1.15},
-                           .emit = emit};
 
 }  // namespace gantry::x86

@@ -3,30 +3,15 @@
 
 #include <array>
 
-#include "host/codegen/cpu_features.h"
 #include "host/codegen/target_emitter.h"
-#include "host/targets/arm/tile_instructions.h"
+#include "host/targets/arm/codegen.h"
+#include "host/targets/arm/tile_units.h"
 
 namespace gantry::arm {
 
 using llvm::Value;
 
-namespace {
-
-/// Cores issue it as often as multiply-adds (llvm-mca's models of Cortex-A510, A710 and X2, Neoverse N2, V1
-/// and V2): a tile is stored by two instructions and read again; a block of 16 elements is converted twice,
-/// from four vectors into halves of four.
-TileCosts costs(const MachineModel& machine) {
-  constexpr double kShare = 0.9;  // of the peak, in the inner loop
-  return {1 / (kShare * machine.bf16_per_cycle), 3, 16.0 / machine.fma_per_cycle,
-          1 / machine.memory_bytes_per_cycle};
-}
-
-bool is_there(const std::vector<std::string>& features) {
-  return has_feature(features, "bf16");
-}
-
-void emit(TargetEmitter& emitter, const TileNode& node) {
+void emit_bfmmla(TargetEmitter& emitter, const TileNode& node) {
   llvm::IRBuilder<>& ir = emitter.ir;
   constexpr int kColumns = kBfmmlaGeometry.columns, kLanes = 4;
   llvm::Type *sums = with_lanes(ir.getFloatTy(), kLanes), *row = with_lanes(ir.getFloatTy(), kColumns);
@@ -64,10 +49,5 @@ void emit(TargetEmitter& emitter, const TileNode& node) {
     annotated(ir.CreateAlignedStore(part, addresses[static_cast<size_t>(i)], align));
   }
 }
-
-}  // namespace
-
-const TileInstruction kBfmmla{
-    .geometry = &kBfmmlaGeometry, .is_there = is_there, .costs = {.cycles = costs}, .emit = emit};
 
 }  // namespace gantry::arm

@@ -1,10 +1,10 @@
-/// Targets of x86-64: host/codegen/cpu_family.h says what there is to know.
+/// Targets of AArch64: host/codegen/cpu_family.h says what there is to know.
 #pragma once
 
 #include "host/codegen/cpu_caches.h"
 #include "host/codegen/cpu_family.h"
 
-namespace gantry::x86 {
+namespace gantry::arm {
 
 const CpuFamily& family();
 
@@ -13,11 +13,6 @@ std::span<const NamedCpu> named_cpus();
 std::span<const CacheSizes> cache_sizes();
 std::span<const std::string_view> feature_names();
 std::span<const FeatureNeed> feature_needs();
-std::optional<std::vector<std::string>> features_of_cpu(std::string_view cpu);
-std::vector<std::string> cpu_names();
-/// Of AVX-512 (F, DQ, VL).
-const VectorMath& vector_math();
-bool may_use(std::string_view feature, bool detected);
 MachineModel machine(std::string_view cpu, const std::vector<std::string>& features);
 
-}  // namespace gantry::x86
+}  // namespace gantry::arm
