@@ -11,7 +11,7 @@
 #include "host/cli/turns/farm_options.h"
 #include "host/cli/turns/measuring_turn.h"
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/support/error.h"
 #include "rpc/security/key.h"
 

@@ -10,7 +10,7 @@
 #include "host/cli/records_use.h"
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "host/cli/program_facts.h"
-#include "host/codegen/target.h"
 #include "host/driver/compile.h"
+#include "host/machine/target.h"
 #include "module_generated.h"
 
 namespace gantry::cli {

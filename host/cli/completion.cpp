@@ -7,8 +7,8 @@
 #include "host/cli/commands.h"
 #include "host/cli/help.h"
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
 #include "host/driver/compile.h"
+#include "host/machine/target.h"
 #include "host/support/error.h"
 #include "host/zoo/zoo.h"
 

@@ -8,9 +8,9 @@
 #include "host/cli/execution.h"
 #include "host/cli/model_source.h"
 #include "host/cli/quantities.h"
-#include "host/codegen/cpu_family.h"
 #include "host/codegen/find_target.h"
 #include "host/codegen/gpu_codegen.h"
+#include "host/machine/cpu_family.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/cli/machine.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace CLI {
 class App;

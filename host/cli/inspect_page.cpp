@@ -15,7 +15,7 @@
 #include "host/cli/report/report_data.h"
 #include "host/codegen/find_target.h"
 #include "host/codegen/module_file.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/support/error.h"
 #include "module_generated.h"
 

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "host/codegen/target.h"
 #include "host/driver/compile.h"
 #include "host/driver/node_history.h"
+#include "host/machine/target.h"
 
 namespace gantry::cli {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/tune/prior_file.h"
 
 namespace gantry::cli {

@@ -5,7 +5,7 @@
 
 #include "host/cli/model_source.h"
 #include "host/cli/records_verify.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace gantry::cli {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "host/cli/records_verify.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace gantry::cli {
 

@@ -4,7 +4,7 @@
 #include "host/cli/commands.h"
 #include "host/cli/text.h"
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace gantry::cli {
 namespace {

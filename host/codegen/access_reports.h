@@ -9,8 +9,8 @@
 
 #include "host/codegen/buffers.h"
 #include "host/codegen/function_scope.h"
-#include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

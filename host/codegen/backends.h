@@ -1,7 +1,7 @@
 // Which of LLVM's back ends this gantry is linked with; GANTRY_LLVM_BACKENDS chooses them when it is built.
 #pragma once
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

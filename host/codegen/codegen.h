@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/machine/target.h"
 #include "host/support/span_recorder.h"
 
 namespace gantry {

@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "host/codegen/codegen.h"
-#include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

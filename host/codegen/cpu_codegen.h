@@ -1,4 +1,4 @@
-// How code is generated for a family of CPUs (host/codegen/cpu_family.h): what its folder has of that, and
+// How code is generated for a family of CPUs (host/machine/cpu_family.h): what its folder has of that, and
 // what LLVM knows of its CPUs.
 #pragma once
 
@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "host/codegen/cpu_family.h"
-#include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/machine/cpu_family.h"
+#include "host/machine/target.h"
 
 namespace llvm {
 class IRBuilderBase;

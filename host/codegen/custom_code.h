@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "host/codegen/codegen.h"
-#include "host/codegen/target.h"
 #include "host/loops/custom_kernel.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

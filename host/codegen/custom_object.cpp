@@ -13,10 +13,10 @@
 #include <set>
 
 #include "host/codegen/compiled_module.h"
-#include "host/codegen/cpu_family.h"
 #include "host/codegen/custom_code.h"
 #include "host/codegen/gpu_codegen.h"
 #include "host/codegen/linker.h"
+#include "host/machine/cpu_family.h"
 #include "host/support/error.h"
 
 namespace gantry {

@@ -8,9 +8,9 @@
 
 #include "host/codegen/backends.h"
 #include "host/codegen/cpu_codegen.h"
-#include "host/codegen/cpu_features.h"
-#include "host/codegen/gpu_family.h"
 #include "host/codegen/host_cpu.h"
+#include "host/machine/cpu_features.h"
+#include "host/machine/gpu_family.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 

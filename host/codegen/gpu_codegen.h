@@ -1,4 +1,4 @@
-// How code is generated for a family of GPUs (host/codegen/gpu_family.h): what its folder has of that.
+// How code is generated for a family of GPUs (host/machine/gpu_family.h): what its folder has of that.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 #include "host/codegen/codegen.h"
 #include "host/codegen/cpu_codegen.h"
-#include "host/codegen/gpu_family.h"
-#include "host/codegen/target.h"
+#include "host/machine/gpu_family.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/codegen/cpu_family.h"
+#include "host/machine/cpu_family.h"
 
 namespace gantry {
 

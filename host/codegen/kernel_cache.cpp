@@ -16,8 +16,8 @@
 #include <fstream>
 #include <vector>
 
-#include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/machine/target.h"
 #include "host/support/temporary.h"
 
 namespace gantry {

@@ -26,8 +26,8 @@
 
 #include <llvm/IR/Module.h>
 
-#include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

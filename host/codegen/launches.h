@@ -13,8 +13,8 @@
 #include "host/codegen/expressions.h"
 #include "host/codegen/function_scope.h"
 #include "host/codegen/narrow_indices.h"
-#include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

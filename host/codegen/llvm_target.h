@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "host/codegen/function_scope.h"
-#include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

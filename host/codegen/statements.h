@@ -8,8 +8,8 @@
 #include "host/codegen/function_scope.h"
 #include "host/codegen/index_range.h"
 #include "host/codegen/index_signs.h"
-#include "host/codegen/target.h"
 #include "host/loops/stmt.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

@@ -5,9 +5,9 @@
 
 #include "host/codegen/cpu_codegen.h"
 #include "host/codegen/expressions.h"
-#include "host/codegen/target.h"
 #include "host/codegen/target_emitter.h"
 #include "host/loops/stmt.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

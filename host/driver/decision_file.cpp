@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
 #include "host/graph/text.h"
+#include "host/machine/target.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"

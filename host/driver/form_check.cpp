@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "host/codegen/cpu_features.h"
+#include "host/machine/cpu_features.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"

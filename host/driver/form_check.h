@@ -1,8 +1,8 @@
 // Whether a target can compute by the decisions that a graph holds already.
 #pragma once
 
-#include "host/codegen/target.h"
 #include "host/graph/graph.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

@@ -7,13 +7,13 @@
 #include <map>
 #include <optional>
 
-#include "host/codegen/cpu_features.h"
 #include "host/driver/decision_file.h"
 #include "host/driver/form_check.h"
 #include "host/driver/network_decider.h"
 #include "host/forms/choose.h"
 #include "host/graph/spilled_constant.h"
 #include "host/graph/text.h"
+#include "host/machine/cpu_features.h"
 #include "host/ops/control.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "host/codegen/cpu_features.h"
 #include "host/forms/choose.h"
 #include "host/graph/shape_guess.h"
+#include "host/machine/cpu_features.h"
 #include "host/ops/tiles.h"
 #include "host/targets/cpu/conv_model.h"
 

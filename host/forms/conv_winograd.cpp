@@ -5,15 +5,15 @@
 
 #include <algorithm>
 
-#include "host/codegen/cpu_features.h"
 #include "host/forms/conv_case.h"
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
+#include "host/machine/cpu_features.h"
 #include "host/support/divide.h"
+#include "host/targets/common/gpu_costs.h"
 #include "host/targets/cpu/conv_model.h"
 #include "host/targets/cpu/tile_costs.h"
 #include "host/targets/cpu/tile_policy.h"
-#include "host/targets/common/gpu_costs.h"
 
 namespace gantry::forms {
 namespace {

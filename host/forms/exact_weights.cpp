@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "host/codegen/cpu_features.h"
 #include "host/forms/choose.h"
 #include "host/forms/product.h"
+#include "host/machine/cpu_features.h"
 #include "host/ops/dense.h"
 #include "host/targets/cpu/network_error.h"
 #include "host/targets/cpu/tile_policy.h"

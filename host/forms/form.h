@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/passes/form_set.h"
 
 namespace gantry {

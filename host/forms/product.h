@@ -10,9 +10,9 @@
 #include <span>
 #include <string_view>
 
-#include "host/codegen/target.h"
 #include "host/graph/decision.h"
 #include "host/graph/type.h"
+#include "host/machine/target.h"
 #include "host/machine/tile_unit.h"
 #include "host/passes/weight_packing.h"
 

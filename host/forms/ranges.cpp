@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "host/codegen/cpu_features.h"
 #include "host/forms/product.h"
+#include "host/machine/cpu_features.h"
 #include "host/ops/conv.h"
 #include "host/passes/weight_growth.h"
 #include "host/support/divide.h"

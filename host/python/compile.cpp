@@ -2,7 +2,7 @@
 #include <pybind11/stl/filesystem.h>
 
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/python/errors.h"
 #include "host/python/given_size.h"
 #include "host/python/module.h"

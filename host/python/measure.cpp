@@ -7,7 +7,7 @@
 #include "host/cli/compare_models.h"
 #include "host/cli/machine_json.h"
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/python/arrays.h"
 #include "host/python/errors.h"
 #include "host/python/requests.h"

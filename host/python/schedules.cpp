@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/targets/common/schedule_rules.h"
 
 namespace py = pybind11;

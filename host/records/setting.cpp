@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/records/generator.h"
 
 namespace gantry::records {

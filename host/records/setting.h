@@ -7,7 +7,7 @@
 #include "host/records/record.h"
 
 namespace gantry {
-struct Target;  // host/codegen/target.h
+struct Target;  // host/machine/target.h
 }
 
 namespace gantry::records {

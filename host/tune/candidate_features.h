@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "host/codegen/target.h"
 #include "host/graph/graph.h"
+#include "host/machine/target.h"
 
 namespace gantry::tune {
 

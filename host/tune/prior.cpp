@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "host/codegen/cpu_family.h"
 #include "host/codegen/find_target.h"
-#include "host/codegen/gpu_family.h"
+#include "host/machine/cpu_family.h"
+#include "host/machine/gpu_family.h"
 #include "host/records/work_program.h"
 #include "host/support/error.h"
 #include "host/tune/lone_look.h"

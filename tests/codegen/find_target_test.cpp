@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "host/codegen/cpu_family.h"
+#include "host/machine/cpu_family.h"
 #include "host/support/error.h"
 
 namespace gantry {

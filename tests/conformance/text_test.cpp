@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
 #include "host/driver/pipeline.h"
+#include "host/machine/target.h"
 #include "host/onnx/import.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"

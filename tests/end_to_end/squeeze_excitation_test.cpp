@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
 #include "host/driver/program.h"
+#include "host/machine/target.h"
 #include "host/zoo/builder.h"
 #include "host/zoo/layers.h"
 #include "tests/cases/local_model.h"

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "host/codegen/target.h"
 #include "host/forms/choose.h"
 #include "host/graph/graph.h"
+#include "host/machine/target.h"
 #include "host/ops/builder.h"
 #include "host/ops/image.h"
 

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include "host/codegen/find_target.h"
-#include "host/codegen/target.h"
 #include "host/driver/pipeline.h"
+#include "host/machine/target.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
 #include "host/support/error.h"

@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "host/cli/terminal.h"
-#include "host/codegen/cpu_family.h"
 #include "host/codegen/host_cpu.h"
+#include "host/machine/cpu_family.h"
 #include "host/support/error.h"
 #include "host/support/input_file.h"
 

@@ -1,6 +1,6 @@
 #include "host/targets/arm/codegen.h"
 
-#include "host/codegen/cpu_features.h"
+#include "host/machine/cpu_features.h"
 #include "host/targets/arm/family.h"
 #include "host/targets/arm/tile_instructions.h"
 #include "module_generated.h"

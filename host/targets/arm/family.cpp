@@ -2,7 +2,7 @@
 
 #include <elf.h>
 
-#include "host/codegen/cpu_features.h"
+#include "host/machine/cpu_features.h"
 #include "host/targets/arm/tile_instructions.h"
 
 namespace gantry::arm {

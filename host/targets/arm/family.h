@@ -1,8 +1,8 @@
-/// Targets of AArch64: host/codegen/cpu_family.h says what there is to know.
+/// Targets of AArch64: host/machine/cpu_family.h says what there is to know.
 #pragma once
 
-#include "host/codegen/cpu_caches.h"
-#include "host/codegen/cpu_family.h"
+#include "host/machine/cpu_caches.h"
+#include "host/machine/cpu_family.h"
 
 namespace gantry::arm {
 

@@ -1,6 +1,6 @@
 #include "host/targets/arm/tile_instructions.h"
 
-#include "host/codegen/cpu_features.h"
+#include "host/machine/cpu_features.h"
 #include "host/targets/arm/tile_units.h"
 
 namespace gantry::arm {

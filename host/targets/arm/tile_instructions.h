@@ -1,7 +1,7 @@
 /// The instructions of AArch64 that multiply tiles: who has them, and what they cost.
 #pragma once
 
-#include "host/codegen/cpu_family.h"
+#include "host/machine/cpu_family.h"
 
 namespace gantry::arm {
 

@@ -1,7 +1,7 @@
 // What a CPU wants of recognize_attention.
 #pragma once
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/passes/attention_policy.h"
 
 namespace gantry {

@@ -1,8 +1,8 @@
 // What changing the order of a tensor's bytes costs.
 #pragma once
 
-#include "host/codegen/target.h"
 #include "host/graph/type.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

@@ -1,8 +1,8 @@
 // The families of targets, from the one table of them.
 #include <algorithm>
 
-#include "host/codegen/cpu_family.h"
-#include "host/codegen/gpu_family.h"
+#include "host/machine/cpu_family.h"
+#include "host/machine/gpu_family.h"
 #include "host/support/error.h"
 
 namespace gantry {

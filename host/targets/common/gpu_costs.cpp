@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "host/codegen/gpu_family.h"
+#include "host/machine/gpu_family.h"
 #include "host/support/error.h"
 
 namespace gantry {

@@ -1,7 +1,7 @@
 // What the models of a GPU's folder predict, for forms and reports.
 #pragma once
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/ops/conv.h"
 
 namespace gantry {

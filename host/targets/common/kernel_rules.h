@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/tensor/schedule.h"
 
 namespace gantry {

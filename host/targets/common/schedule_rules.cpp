@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/codegen/gpu_family.h"
+#include "host/machine/gpu_family.h"
 #include "host/support/error.h"
 #include "host/targets/common/kernel_rules.h"
 

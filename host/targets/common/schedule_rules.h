@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/tensor/schedule.h"
 
 namespace gantry {

@@ -1,7 +1,7 @@
 // The analytic models of convolutions on a CPU.
 #pragma once
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/ops/conv.h"
 #include "host/targets/cpu/tile_model.h"
 #include "host/targets/cpu/winograd_model.h"

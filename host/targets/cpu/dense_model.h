@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/targets/cpu/tile_model.h"
 
 namespace gantry {

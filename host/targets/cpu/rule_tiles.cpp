@@ -22,8 +22,8 @@
 
 #include <algorithm>
 
-#include "host/codegen/cpu_features.h"
 #include "host/graph/shape_guess.h"
+#include "host/machine/cpu_features.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/targets/common/kernel_rules.h"

@@ -12,8 +12,8 @@
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
-#include "host/codegen/cpu_features.h"
 #include "host/graph/shape_guess.h"
+#include "host/machine/cpu_features.h"
 #include "host/support/divide.h"
 #include "host/targets/common/kernel_rules.h"
 #include "host/targets/cpu/rules.h"

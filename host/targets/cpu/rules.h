@@ -1,7 +1,7 @@
 // What the CPU's schedule rules share, and rules of single stages.
 #pragma once
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/targets/common/analysis.h"
 #include "host/targets/cpu/tile_model.h"
 #include "host/tensor/schedule.h"

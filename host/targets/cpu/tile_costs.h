@@ -1,7 +1,7 @@
 // What instructions on tile registers cost.
 #pragma once
 
-#include "host/codegen/cpu_family.h"
+#include "host/machine/cpu_family.h"
 #include "host/machine/tile_unit.h"
 
 namespace gantry::cpu {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "host/codegen/cpu_features.h"
+#include "host/machine/cpu_features.h"
 #include "host/ops/tiles.h"
 #include "host/targets/common/analysis.h"
 #include "host/targets/common/rewrite.h"

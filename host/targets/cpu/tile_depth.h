@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/tensor/tensor.h"
 
 namespace gantry::cpu {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/targets/common/unfit_knob.h"
 
 namespace gantry {

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "host/codegen/cpu_features.h"
 #include "host/graph/shape_guess.h"
+#include "host/machine/cpu_features.h"
 #include "host/ops/dense.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"

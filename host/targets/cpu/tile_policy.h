@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/ops/conv.h"
 
 namespace gantry::cpu {

@@ -1,7 +1,7 @@
 // The loops around tile registers that all products on them share.
 #pragma once
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/targets/cpu/tile_blocks.h"
 #include "host/tensor/schedule.h"
 

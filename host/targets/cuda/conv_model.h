@@ -1,7 +1,7 @@
 // What convolutions take on a GPU.
 #pragma once
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/ops/conv.h"
 
 namespace gantry::cuda {

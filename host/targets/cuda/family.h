@@ -1,7 +1,7 @@
-/// Targets with GPUs of NVIDIA's: host/codegen/gpu_family.h says what there is to know.
+/// Targets with GPUs of NVIDIA's: host/machine/gpu_family.h says what there is to know.
 #pragma once
 
-#include "host/codegen/gpu_family.h"
+#include "host/machine/gpu_family.h"
 
 namespace gantry::cuda {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "host/codegen/gpu_codegen.h"
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace gantry::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace gantry::cuda {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/codegen/gpu_family.h"
+#include "host/machine/gpu_family.h"
 
 namespace gantry::cuda {
 

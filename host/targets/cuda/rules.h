@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 #include "host/targets/common/analysis.h"
 #include "host/tensor/schedule.h"
 

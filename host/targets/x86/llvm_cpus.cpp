@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "host/codegen/cpu_features.h"
+#include "host/machine/cpu_features.h"
 #include "host/targets/x86/codegen.h"
 #include "host/targets/x86/family.h"
 

@@ -1,5 +1,5 @@
 // The figures of x86-64's cores.
-#include "host/codegen/cpu_features.h"
+#include "host/machine/cpu_features.h"
 #include "host/targets/x86/family.h"
 
 namespace gantry::x86 {

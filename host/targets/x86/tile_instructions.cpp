@@ -1,6 +1,6 @@
 #include "host/targets/x86/tile_instructions.h"
 
-#include "host/codegen/cpu_features.h"
+#include "host/machine/cpu_features.h"
 #include "host/targets/x86/tile_units.h"
 
 namespace gantry::x86 {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

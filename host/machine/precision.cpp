@@ -4,10 +4,10 @@
 
 #include <array>
 
-#include "host/codegen/cpu_family.h"
-#include "host/codegen/cpu_features.h"
-#include "host/codegen/gpu_family.h"
-#include "host/codegen/target.h"
+#include "host/machine/cpu_family.h"
+#include "host/machine/cpu_features.h"
+#include "host/machine/gpu_family.h"
+#include "host/machine/target.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 

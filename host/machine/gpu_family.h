@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/codegen/target.h"
+#include "host/machine/target.h"
 
 namespace gantry {
 

@@ -1,9 +1,9 @@
-#include "host/codegen/cpu_features.h"
+#include "host/machine/cpu_features.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "host/codegen/cpu_family.h"
+#include "host/machine/cpu_family.h"
 
 namespace gantry {
 namespace {
