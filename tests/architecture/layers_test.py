@@ -31,7 +31,7 @@ ALLOWED = {
     ('host/tensor', 'host/loops'): 'an extern kernel is given as a function of a builder of loops, declared only',
 }
 # A target's folder has parts of several layers: which file it is says of which; all others are rules.
-TARGET_PARTS = [(r'common/(targets|families|tile_units)|\w+/(cpus|family|features|gpu_target|machine|tile_instructions|tile_units)',
+TARGET_PARTS = [(r'common/(targets|families)|\w+/(cpus|family|features|gpu_target|machine|tile_instructions|tile_units)',
                  'host/machine'),
                 (r'(?!common|cpu|cuda)\w+/\w+|cuda/(codegen|gpu_image|foreign_ptx|ptx_text|ptxas|launches|warp_statements)|common/codegens',
                  'host/codegen')]

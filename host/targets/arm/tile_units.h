@@ -26,7 +26,4 @@ inline constexpr TileGeometry kBfmmlaGeometry{.name = "bfmmla",
                                               .row_pack = 2,
                                               .column_pack = 8};
 
-/// All of them.
-std::span<const TileGeometry> tile_units();
-
 }  // namespace gantry::arm

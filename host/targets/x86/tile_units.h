@@ -63,7 +63,4 @@ inline constexpr TileGeometry kVpdpbusdGeometry{.name = "vpdpbusd",
                                                 .row_pack = 1,
                                                 .column_pack = 32};
 
-/// All of them.
-std::span<const TileGeometry> tile_units();
-
 }  // namespace gantry::x86

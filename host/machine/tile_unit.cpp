@@ -4,29 +4,20 @@
 #include <algorithm>
 #include <vector>
 
+#include "host/machine/cpu_family.h"
 #include "host/support/error.h"
 
 namespace gantry {
-
-// Each folder's file tile_units.cpp.
-#define GANTRY_CPU_FAMILY(folder)             \
-  namespace folder {                          \
-  std::span<const TileGeometry> tile_units(); \
-  }
-#define GANTRY_GPU_FAMILY(folder)
-#include "host/targets/common/targets.def"
-#undef GANTRY_CPU_FAMILY
-
 namespace {
 
 std::vector<TileGeometry> numbered_units() {
   std::vector<TileGeometry> units;
-#define GANTRY_CPU_FAMILY(folder) \
-  for (const TileGeometry& unit : folder::tile_units()) units.push_back(unit);
-#include "host/targets/common/targets.def"
-#undef GANTRY_CPU_FAMILY
-#undef GANTRY_GPU_FAMILY
-  for (size_t i = 0; i < units.size(); ++i) units[i].unit = static_cast<TileUnit>(i);
+  for (const CpuFamily* family : cpu_families()) {
+    for (const TileInstruction* instruction : family->tile_instructions) {
+      units.push_back(*instruction->geometry);
+      units.back().unit = static_cast<TileUnit>(units.size() - 1);
+    }
+  }
   return units;
 }
 
