@@ -1,6 +1,6 @@
-// What the compiler knows of a family of CPUs. Each has a folder of its own (host/targets), which shows
-// nothing but this description and how its code is generated (host/codegen/cpu_codegen.h): generic code asks
-// them, and no architecture's name.
+// What the compiler knows of a family of CPUs, but for how their code is generated. Each has a folder of its
+// own (host/targets), which shows nothing but this description and that: generic code asks them, and no
+// architecture's name.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// What the compiler knows of a family of GPUs. Each has a folder of its own (host/targets), which shows this
-// description, how its code is generated (host/codegen/gpu_codegen.h) and what its models predict
-// (host/targets/common/gpu_costs.h).
+// What the compiler knows of a family of GPUs, but for how their code is generated and what the models of its
+// kernels predict. Each has a folder of its own (host/targets).
 #pragma once
 
 #include <span>
