@@ -37,6 +37,8 @@ TARGET_PARTS = [(r'common/(targets|families)|\w+/(cpus|family|features|gpu_targe
                 (r'(?!common|cpu|cuda)\w+/\w+|cuda/(codegen|gpu_image|foreign_ptx|ptx_text|ptxas|launches|warp_statements)|common/codegens',
                  'host/codegen')]
 TARGET_RULES = 'host/targets'
+# What is compiled once for all layers has nothing but the standard library's headers and fmt's.
+SHARED = {'host/common_headers': 'host/support'}
 LEVEL = {layer: level for level, layers in enumerate(LAYERS) for layer in layers}
 SOURCE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path('.')
 OP_NAME_COMPARISON = re.compile(r'op->name\s*[=!]=|[=!]=\s*[\w>.()\[\]-]*op->name|op->name\.(compare|starts_with|find)\b')
@@ -47,6 +49,8 @@ STAGE_TEXT_COMPARISON = re.compile(r'(?<!\brule)(?:\.|->)(?:name|tag|source)(?:\
 
 def layer_of(path):
     parts = path.split('/')
+    if path.rsplit('.', 1)[0] in SHARED:
+        return SHARED[path.rsplit('.', 1)[0]]
     if path.startswith('host/targets/'):
         name = path.removeprefix('host/targets/').rsplit('.', 1)[0]
         return next((layer for pattern, layer in TARGET_PARTS if re.fullmatch(pattern, name)), TARGET_RULES)
