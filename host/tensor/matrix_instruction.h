@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <variant>
 
+#include "host/machine/tile_unit.h"
 #include "host/tensor/expr.h"
-#include "host/tensor/tile_unit.h"
 
 namespace gantry {
 

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "host/machine/tile_unit.h"
 #include "host/tensor/attachment.h"
 #include "host/tensor/loop_kinds.h"
 #include "host/tensor/loop_order.h"
@@ -15,7 +16,6 @@
 #include "host/tensor/stage_memory.h"
 #include "host/tensor/summation.h"
 #include "host/tensor/tensor.h"
-#include "host/tensor/tile_unit.h"
 
 namespace gantry {
 
@@ -91,7 +91,7 @@ class Stage {
   /// The consumer then reads its own registers: lane group * 4 + member holds rows group and group + 8,
   /// columns member * 2 and member * 2 + 1 of each tile.
   void tensorize(const IterVarPtr& axis, MmaShape shape);
-  /// For CPUs that multiply tiles (host/tensor/tile_unit.h). The leaves from `axis` inwards are row tiles,
+  /// For CPUs that multiply tiles (host/machine/tile_unit.h). The leaves from `axis` inwards are row tiles,
   /// column tiles (both few: their product and the operands must fit the registers), then m, n, k of one
   /// instruction; reduction leaves around them are steps along k. The stage is a sum over k of products
   /// cast(a(m, k)) * cast(b(k, n)), or of a sum of several such products, a and b in bf16, of scope kLocal
