@@ -243,13 +243,22 @@ TEST_F(ConformanceCommand, RunsOnABoardAndStopsWhereItIsGone) {
   write_all();
   {
     const ServerProcess board;
-    const Outcome outcome = conformance({"all", "--filter", "test_abs", "--on", board.address(), "--json", "r.json"});
+    const Outcome outcome =
+        conformance({"all", "--filter", "test_abs", "--on", board.address(), "--json", "r.json"});
     EXPECT_EQ(outcome.code, 1) << outcome.err;
     EXPECT_EQ(test_of(document(), "test_abs")["status"], "pass");
     EXPECT_EQ(test_of(document(), "test_abs_wrong")["status"], "wrong");
     EXPECT_EQ(document()["settings"]["board"], board.address());
   }
   EXPECT_EQ(conformance({"all", "--on", "127.0.0.1:1"}).code, 2);
+}
+
+TEST_F(ConformanceCommand, AMachineThatIsOutOfReachSaysNothingOfATest) {
+  write_all();
+  const Outcome outcome = folders_.run(
+      {"conformance-test", "all/test_abs", "--target", "cortex-a76", "--device-program", "gone"});
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::Not(HasSubstr("result")));
 }
 
 TEST_F(ConformanceCommand, RunsForAnotherArchitectureUnderQemu) {
