@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include "host/codegen/access_reports.h"
+#include "host/codegen/block_statements.h"
 #include "host/codegen/buffer_elements.h"
 #include "host/codegen/buffers.h"
 #include "host/codegen/conversions.h"
@@ -117,6 +118,7 @@ struct StatementParts {
   ParallelLoops parallel;
   ThreadMemory thread_memory;
   DeviceLoops device_loops;
+  BlockStatements blocks;
   WarpStatements warps;
   Launches launches;
   Statements statements;
@@ -133,12 +135,13 @@ StatementParts::StatementParts(llvm::Module& module, KernelState& s, ExpressionP
       parallel(s.builder, module, s.scope, values.expressions, host, serial, kernel.name),
       thread_memory(s.builder, s.scope, values.expressions, host),
       device_loops(s.builder, s.scope, values.expressions, values.narrow, s.index_ranges),
+      blocks(s.builder, module, s.scope, values.expressions, kernel.name),
       warps(s.builder, values.expressions, values.conversions, s.buffers, s.elements, kernel.name),
       launches(s.builder, module, kernel, target, s.scope, values.expressions, s.buffers, values.narrow,
                [this](const Stmt& body) { statements.emit(body); }),
       statements(
           s.builder, s.scope, values.expressions, s.signs, s.ranges,
-          {memory, tiles, stack, serial, parallel, thread_memory, s.reports, device_loops, warps, launches},
+          {memory, tiles, stack, serial, parallel, thread_memory, s.reports, device_loops, blocks, warps},
           kernel, target) {}
 
 /// What the parameters `buffers` and `dims` point to becomes what the scope's names stand for.

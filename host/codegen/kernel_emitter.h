@@ -20,7 +20,7 @@
 //                loads and memory_statements have in common
 //   statements   statements, and for their kinds memory_statements, tile_statements, stack_buffers; on CPUs
 //                serial_loops, parallel_loops, thread_memory, host_table; on GPUs launches, device_loops,
-//                warp_statements
+//                block_statements, warp_statements
 //   a target's   target_emitter
 #pragma once
 

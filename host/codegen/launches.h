@@ -27,9 +27,6 @@ class Launches {
 
   /// The launches of the kernel, of which one loop may be around some.
   void emit(const Stmt& s, const ForNode* loop = nullptr);
-  /// Before and after the body of an allocation of a block's shared memory.
-  void open_shared(const AllocateNode& node);
-  void close_shared(const AllocateNode& node);
 
  private:
   void emit_launch(const LaunchNode& launch, const ForNode* loop);

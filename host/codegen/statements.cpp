@@ -1,7 +1,7 @@
 #include "host/codegen/statements.h"
 
+#include "host/codegen/block_statements.h"
 #include "host/codegen/device_loops.h"
-#include "host/codegen/launches.h"
 #include "host/codegen/memory_statements.h"
 #include "host/codegen/parallel_loops.h"
 #include "host/codegen/serial_loops.h"
@@ -44,7 +44,7 @@ void Statements::emit(const Stmt& s) {
     case StmtKind::kLet:
       return let(*s.as<LetStmtNode>());
     case StmtKind::kBarrier:
-      if (on_gpu()) return kinds_.warps.barrier();
+      if (on_gpu()) return kinds_.blocks.barrier();
       if (kinds_.reports.active()) return kinds_.reports.barrier();
       break;
     case StmtKind::kShuffle:
@@ -125,10 +125,8 @@ void Statements::allocate(const AllocateNode& node) {
   };
   const BufferScope scope = node.buffer->scope;
   if (!on_gpu() && scope == BufferScope::kThread) return around_body(kinds_.thread_memory);
-  if (!on_gpu() || scope != BufferScope::kShared) return around_body(kinds_.stack);
-  kinds_.launches.open_shared(node);
-  emit(node.body);
-  kinds_.launches.close_shared(node);
+  if (on_gpu() && scope == BufferScope::kShared) return around_body(kinds_.blocks);
+  around_body(kinds_.stack);
 }
 
 /// Unless the iterations around it are divided among threads there is nothing to be kept.

@@ -13,8 +13,8 @@
 
 namespace gantry {
 
+class BlockStatements;
 class DeviceLoops;
-class Launches;
 class MemoryStatements;
 class ParallelLoops;
 class SerialLoops;
@@ -37,8 +37,8 @@ class Statements {
     AccessReports& reports;
     // On GPUs:
     DeviceLoops& device_loops;
+    BlockStatements& blocks;
     WarpStatements& warps;
-    Launches& launches;
   };
   /// `ranges`: what is known of indices, on GPUs; null: the code is a CPU's. `kernel`, `target`: for errors.
   Statements(llvm::IRBuilder<>& builder, FunctionScope& scope, Expressions& expressions, IndexSigns& signs,

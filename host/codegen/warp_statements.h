@@ -1,5 +1,5 @@
-// What the threads of a GPU do together: barriers, shuffles, matrix instructions. Defined in the GPUs' folder
-// of host/targets.
+// What the threads of a GPU's warp do together: shuffles, matrix instructions. Defined in the GPUs' folder of
+// host/targets.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -21,7 +21,6 @@ class WarpStatements {
   WarpStatements(llvm::IRBuilder<>& builder, Expressions& expressions, Conversions& conversions,
                  const Buffers& buffers, BufferElements& elements, const std::string& kernel);
 
-  void barrier();
   void shuffle(const ShuffleNode& node);
   void mma(const MmaNode& node);
 

@@ -34,7 +34,7 @@ ALLOWED = {
 # A target's folder has parts of several layers: which file it is says of which; all others are rules.
 TARGET_PARTS = [(r'common/(targets|families)|\w+/(cpus|family|features|gpu_target|machine|tile_instructions|tile_units)',
                  'host/machine'),
-                (r'(?!common|cpu|cuda)\w+/\w+|cuda/(codegen|gpu_image|foreign_ptx|ptx_text|ptxas|launches|warp_statements)|common/codegens',
+                (r'(?!common|cpu|cuda)\w+/\w+|cuda/(codegen|gpu_image|foreign_ptx|ptx_text|ptxas|block_statements|launches|warp_statements)|common/codegens',
                  'host/codegen')]
 TARGET_RULES = 'host/targets'
 # What is compiled once for all layers has nothing but the standard library's headers and fmt's.

@@ -1,4 +1,5 @@
-// GPU launches: entry functions, indices of blocks and threads, shared memory.
+#include "host/codegen/launches.h"
+
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/MDBuilder.h>
 
@@ -7,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "host/codegen/launches.h"
 #include "host/codegen/llvm_target.h"
 #include "host/codegen/value_types.h"
 #include "host/support/error.h"
@@ -18,7 +18,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
+constexpr unsigned kGlobalSpace = 1;
 constexpr int64_t kMaxBlocksX = INT32_MAX, kMaxBlocksYZ = 65535;
 
 std::set<const BufferNode*> stored_buffers(const Stmt& s) {
@@ -29,15 +29,6 @@ std::set<const BufferNode*> stored_buffers(const Stmt& s) {
        },
        {});
   return stored;
-}
-
-/// Every buffer's name is unique in its kernel, but PTX knows letters, digits and underscores only.
-std::string identifier(std::string text) {
-  for (char& c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!plain) c = '_';
-  }
-  return text;
 }
 
 }  // namespace
@@ -162,25 +153,6 @@ void Launches::bind_index(const Expr& var, llvm::Intrinsic::ID special_register,
                          .createRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(limit))));
   index->setName(var.as<VarNode>()->name);
   narrow_.bind_i32(var, index, {0, limit - 1});
-}
-
-void Launches::open_shared(const AllocateNode& node) {
-  const BufferNode& buffer = *node.buffer;
-  auto* count = buffer.element_count.as<IntImmNode>();
-  internal_check(count != nullptr && count->value >= 0, "kernel {}: shared buffer {} needs a constant size",
-                 kernel_.name, buffer.name);
-  auto* type =
-      llvm::ArrayType::get(storage_type(b_.getContext(), buffer.dtype), static_cast<uint64_t>(count->value));
-  auto* memory = new llvm::GlobalVariable(
-      module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(type),
-      fmt::format("{}_{}_{}", kernel_.name, count_, identifier(buffer.name)), nullptr,
-      llvm::GlobalValue::NotThreadLocal, kSharedSpace);
-  memory->setAlignment(llvm::Align(kDeviceAlignment));
-  scope_.buffers[&buffer] = memory;
-}
-
-void Launches::close_shared(const AllocateNode& node) {
-  scope_.buffers.erase(node.buffer.get());
 }
 
 }  // namespace gantry

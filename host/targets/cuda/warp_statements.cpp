@@ -1,9 +1,10 @@
+#include "host/codegen/warp_statements.h"
+
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <vector>
 
 #include "host/codegen/value_types.h"
-#include "host/codegen/warp_statements.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -43,11 +44,6 @@ WarpStatements::WarpStatements(llvm::IRBuilder<>& builder, Expressions& expressi
       buffers_(buffers),
       elements_(elements),
       kernel_(kernel) {}
-
-void WarpStatements::barrier() {
-  expressions_.forget();
-  b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
-}
 
 Value* WarpStatements::shuffle_bits(Value* value, int lane_mask) {
   return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, {},
