@@ -1,7 +1,11 @@
 #include "host/codegen/statements.h"
 
+#include "host/codegen/access_reports.h"
 #include "host/codegen/block_statements.h"
 #include "host/codegen/device_loops.h"
+#include "host/codegen/expressions.h"
+#include "host/codegen/function_scope.h"
+#include "host/codegen/index_range.h"
 #include "host/codegen/memory_statements.h"
 #include "host/codegen/parallel_loops.h"
 #include "host/codegen/serial_loops.h"

@@ -3,18 +3,17 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include "host/codegen/access_reports.h"
-#include "host/codegen/expressions.h"
-#include "host/codegen/function_scope.h"
-#include "host/codegen/index_range.h"
 #include "host/codegen/index_signs.h"
 #include "host/loops/stmt.h"
 #include "host/machine/target.h"
 
 namespace gantry {
 
+class AccessReports;
 class BlockStatements;
 class DeviceLoops;
+class Expressions;
+class IndexRanges;
 class MemoryStatements;
 class ParallelLoops;
 class SerialLoops;
@@ -22,6 +21,7 @@ class StackBuffers;
 class ThreadMemory;
 class TileStatements;
 class WarpStatements;
+struct FunctionScope;
 
 class Statements {
  public:

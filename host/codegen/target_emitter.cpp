@@ -1,5 +1,9 @@
 #include "host/codegen/target_emitter.h"
 
+#include "host/codegen/buffers.h"
+#include "host/codegen/expressions.h"
+#include "host/codegen/function_scope.h"
+
 namespace gantry {
 
 using llvm::Value;
@@ -10,6 +14,10 @@ Value* TargetEmitter::index(const Expr& e) {
 
 Value* TargetEmitter::element_pointer(const BufferNode& buffer, Value* index) {
   return buffers_.element(buffer, index);
+}
+
+void TargetEmitter::annotate(llvm::Instruction* access, const BufferNode& buffer) {
+  buffers_.annotate(access, buffer);
 }
 
 Value* TargetEmitter::tile_variable(int number, int lanes) {

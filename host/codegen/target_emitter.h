@@ -7,12 +7,13 @@
 
 #include <map>
 
-#include "host/codegen/buffers.h"
-#include "host/codegen/expressions.h"
-#include "host/codegen/function_scope.h"
 #include "host/codegen/value_types.h"
 
 namespace gantry {
+
+class Buffers;
+class Expressions;
+struct FunctionScope;
 
 class TargetEmitter {
  public:
@@ -29,7 +30,7 @@ class TargetEmitter {
   /// Says of a load or store which buffer's it is; returns it.
   template <typename Access>
   Access* annotated(Access* access, const BufferNode& buffer) {
-    buffers_.annotate(access, buffer);
+    annotate(access, buffer);
     return access;
   }
   /// A tile that is a vector register: a variable of so many lanes of f32. LLVM allocates the registers and
@@ -43,6 +44,8 @@ class TargetEmitter {
     std::map<int, llvm::Value*> variables;
     int first_weight = 0;
   };
+
+  void annotate(llvm::Instruction* access, const BufferNode& buffer);
 
   const FunctionScope& scope_;
   Expressions& expressions_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/codegen/target_emitter.h"
+#include "host/loops/stmt.h"
 
 namespace gantry::x86 {
 
