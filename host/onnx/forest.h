@@ -1,4 +1,4 @@
-// Ensembles of decision trees, as ops of what a tensor compiler has.
+// Ensembles of decision trees, as models have them.
 #pragma once
 
 #include <utility>
@@ -29,8 +29,8 @@ struct Forest {
 
 enum class TreeAggregate : uint8_t { kAverage, kSum, kMin, kMax };
 
-/// What the trees make of rows x (N, features) of f32 or f64: (N, targets) of that dtype. All trees take a
-/// step at once, as many steps as the deepest has branches on a path. A target that no leaf has is 0.
+/// What the trees make of rows x (N, features) of f32 or f64: (N, targets) of that dtype. A target that no
+/// leaf has is 0.
 Term evaluate_forest(const Term& x, const Forest& forest, TreeAggregate aggregate);
 
 }  // namespace gantry

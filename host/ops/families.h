@@ -26,6 +26,7 @@ void add_scatter_ops(OpSet& set);
 void add_create_ops(OpSet& set);
 void add_cumsum_ops(OpSet& set);
 void add_selection_ops(OpSet& set);
+void add_tree_ops(OpSet& set);
 void add_shape_data_ops(OpSet& set);
 void add_axes_matrix_ops(OpSet& set);
 void add_sort_ops(OpSet& set);

@@ -94,6 +94,7 @@ const OpSet& op_set() {
     add_create_ops(all);
     add_cumsum_ops(all);
     add_selection_ops(all);
+    add_tree_ops(all);
     add_shape_data_ops(all);
     add_axes_matrix_ops(all);
     add_sort_ops(all);

@@ -4,7 +4,9 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <stdexcept>
 
+#include "host/ops/trees.h"
 #include "tests/onnx/model_text.h"
 
 namespace gantry {
@@ -103,6 +105,13 @@ std::vector<Tree> forest(uint32_t seed) {
   for (Tree& tree : trees) grow(tree, random, 4);
   return trees;
 }
+/// Trees from a leaf alone to paths of 9 branches.
+std::vector<Tree> uneven_forest(uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<Tree> trees(21);
+  for (size_t i = 0; i < trees.size(); ++i) grow(trees[i], random, static_cast<int>(i * 3 % 10));
+  return trees;
+}
 
 /// Rows with values at which trees split, and with NaN.
 Given rows() {
@@ -183,6 +192,75 @@ TEST(TreeEnsembleRegressor, IsWhatTheLeavesOfARowAddUpTo) {
   }
 }
 
+TEST(TreeEnsembleRegressor, TreesMayBeOfAnyDepths) {
+  const Given x = rows();
+  for (const char* aggregate : {"SUM", "AVERAGE", "MIN", "MAX"}) {
+    SCOPED_TRACE(aggregate);
+    const auto trees = uneven_forest(9);
+    const auto y = run("TreeEnsembleRegressor",
+                       older_attributes(trees, "target") + integer("n_targets", kTargets) +
+                           text("aggregate_function", aggregate),
+                       {{"x", x}});
+    expect_near(y[0], expected_scores(trees, x, aggregate), 1e-5);
+  }
+}
+
+/// The node that walks down the trees, of a graph that has one.
+const Node& walk_of(const Graph& graph) {
+  for (const Node* node : graph.main.nodes())
+    if (node->is(op::tree_ensemble)) return *node;
+  throw std::runtime_error("the graph has no trees");
+}
+
+/// A regressor of rows whose numbers of rows and features are open.
+Graph open_regressor(const std::vector<Tree>& trees, int type) {
+  const std::string model =
+      "ir_version: 8 " + kOpsets + " graph { name: 'g' " + open_input("x", "N F", type) +
+      node("TreeEnsembleRegressor", "x", "y",
+           kDomain + older_attributes(trees, "target") + integer("n_targets", kTargets)) +
+      "output { name: 'y' } }";
+  onnx::ModelProto proto;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(model, &proto)) << model;
+  return import_onnx_bytes(proto.SerializeAsString(), ".");
+}
+
+TEST(TreeEnsembleRegressor, TablesHoldEachNodeOnceInNarrowTypes) {
+  const auto trees = uneven_forest(2);
+  int64_t branches = 0, leaves = 0;
+  for (const Tree& tree : trees)
+    for (const Tree::Node& node : tree.nodes) ++(node.leaf ? leaves : branches);
+  const Graph graph = open_regressor(trees, 1);
+  const Node& walk = walk_of(graph);
+  const auto type = [&](size_t i) { return walk.inputs.at(i)->type; };
+  EXPECT_EQ(type(1), (TensorType{DType::kI32, {21, 4}}));
+  EXPECT_EQ(type(2), (TensorType{DType::kI16, {branches}}));
+  EXPECT_EQ(type(3), (TensorType{DType::kF32, {branches}}));
+  EXPECT_EQ(type(4), (TensorType{DType::kI16, {branches, 2}}));
+  EXPECT_LE(type(5).shape[0].value(), leaves);
+  EXPECT_EQ(walk.inputs.at(6), nullptr);  // a weight each
+  EXPECT_EQ(type(7), (TensorType{DType::kI16, type(5).shape}));
+  EXPECT_EQ(graph.main.outputs[0]->type.str(), "Tensor[(N, 2), f32]");
+}
+
+TEST(TreeEnsembleRegressor, DoublesAreComparedAsTheyAre) {
+  const Graph graph = open_regressor(uneven_forest(2), 11);
+  EXPECT_EQ(walk_of(graph).inputs.at(3)->type.dtype, DType::kF64);
+  EXPECT_EQ(walk_of(graph).inputs.at(5)->type.dtype, DType::kF64);
+}
+
+TEST(TreeEnsembleRegressor, NeedsTheFeaturesThatItsTreesAskFor) {
+  Tree tree;
+  tree.nodes = {{.leaf = false, .feature = 40000, .yes = 1, .no = 2}, {.weight = 1}, {.weight = 2}};
+  const Graph graph = open_regressor({tree}, 1);
+  EXPECT_EQ(walk_of(graph).inputs.at(2)->type.dtype, DType::kI32);  // no i16 holds it
+  ASSERT_EQ(graph.main.constraints.size(), 1U);
+  const auto& [left, right, origin] = graph.main.constraints.front();
+  for (const int64_t features : {40000, 40001}) {
+    const std::map<std::string, int64_t> sizes{{"F", features}};
+    EXPECT_EQ(left.evaluate(sizes) == right.evaluate(sizes), features == 40001) << features;
+  }
+}
+
 TEST(TreeEnsembleClassifier, TakesTheClassOfTheHighestScore) {
   const Given x = rows();
   const auto trees = forest(5);
@@ -209,6 +287,47 @@ TEST(TreeEnsemble, TestsOfMembershipPassForMembersAlone) {
       tensor("leaf_weights", 1, {10, 20}) + tensor("membership_values", 1, {2, 5, std::nan("")});
   const auto y = run("TreeEnsemble", attributes, {{"x", {{4, 2}, {2, 1, 0, 2, 0, 5, 5, 3}}}});
   expect_near(y[0], {20, 0, 0, 10, 0, 10, 20, 0}, 0);
+}
+
+TEST(TreeEnsemble, SetsHaveAnyNumbersOfMembersAndNanIsInNone) {
+  // Feature 0 in a set of seven, else feature 1 in one of two or missing.
+  const Values many{3, -1, 0.5, 8, 3, 2, 0, -4}, few{1, -2};
+  Values members = many;
+  members.push_back(std::nan(""));
+  members.insert(members.end(), few.begin(), few.end());
+  members.push_back(std::nan(""));
+  const std::string attributes =
+      integers("nodes_featureids", {0, 1}) + integers("nodes_truenodeids", {0, 1}) +
+      integers("nodes_falsenodeids", {1, 2}) + integers("nodes_trueleafs", {1, 1}) +
+      integers("nodes_falseleafs", {0, 1}) + integers("nodes_missing_value_tracks_true", {0, 1}) +
+      integers("leaf_targetids", {0, 0, 0}) + integers("tree_roots", {0}) +
+      tensor("nodes_splits", 1, {0, 0}) + tensor("nodes_modes", 2, {6, 6}) +
+      tensor("leaf_weights", 1, {1, 2, 4}) + tensor("membership_values", 1, members);
+  Given x{{0, 2}, {}};
+  Values wanted;
+  const auto has = [](const Values& set, double v) { return std::ranges::find(set, v) != set.end(); };
+  for (const double second : {1.0, -2.0, 0.0, -3.0, 5.0, std::nan("")}) {
+    for (double first = -5; first <= 9; first += 0.5) {
+      const double value = first == 9 ? std::nan("") : first;
+      x.values.insert(x.values.end(), {value, second});
+      ++x.shape[0];
+      wanted.push_back(has(many, value) ? 1 : has(few, second) || std::isnan(second) ? 2 : 4);
+    }
+  }
+  expect_near(run("TreeEnsemble", attributes, {{"x", x}})[0], wanted, 0);
+}
+
+TEST(TreeEnsemble, TreesMayHaveBranchesInCommon) {
+  // Branch 0: feature 0 <= 0 ? branch 1 : leaf 0. Branch 1: feature 1 <= 0 ? leaf 1 : leaf 2. Two trees begin
+  // in it.
+  const std::string attributes =
+      integers("nodes_featureids", {0, 1}) + integers("nodes_truenodeids", {1, 1}) +
+      integers("nodes_falsenodeids", {0, 2}) + integers("nodes_trueleafs", {0, 1}) +
+      integers("nodes_falseleafs", {1, 1}) + integers("leaf_targetids", {0, 0, 0}) +
+      integers("tree_roots", {0, 1, 1}) + tensor("nodes_splits", 1, {0, 0}) +
+      tensor("nodes_modes", 2, {0, 0}) + tensor("leaf_weights", 1, {1, 10, 100});
+  const auto y = run("TreeEnsemble", attributes, {{"x", {{4, 2}, {-1, -1, -1, 1, 1, -1, 1, 1}}}});
+  expect_near(y[0], {30, 300, 21, 201}, 0);
 }
 
 TEST(TreeEnsemble, ThatComesBackToANodeIsRefused) {

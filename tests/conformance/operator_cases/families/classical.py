@@ -151,9 +151,9 @@ def tree_regressor(d):
     rows, features = table(d)
     targets = d.integer(1, 3)
     trees = Tree(d, features, targets)
-    count = d.integer(1, 3)
+    count = d.choice([1, 2, 3, 8, 11])
     for tree in range(count):
-        trees.grow(tree, d.integer(0, 4))
+        trees.grow(tree, d.integer(0, 6))
     attributes = dict(trees.attributes('target'), n_targets=targets,
                       aggregate_function=d.choice(['SUM', 'AVERAGE', 'MIN', 'MAX']), post_transform='NONE')
     if d.chance(0.4):
