@@ -1,11 +1,13 @@
 # Helpers that every layer's CMakeLists.txt uses.
 
+# Compiled once is compiled for every preset and clone whose options are the same: paths inside the checkout count as they
+# are seen from the build folder (ccache's manual, "Compiling in different directories"). The sloppiness is what it asks
+# for where headers are precompiled.
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  # What it asks for where headers are precompiled (its manual, "Precompiled headers").
-  set(GANTRY_LAUNCHER_OF_PRECOMPILED env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 # Warnings and include root of all of gantry's own code.
@@ -22,19 +24,12 @@ if(GANTRY_SANITIZE)
   target_link_options(gantry_options INTERFACE -fsanitize=${GANTRY_SANITIZE})
 endif()
 
-# Files of a target whose headers are precompiled come from ccache, too.
-function(gantry_cache_precompiled name)
-  if(GANTRY_LAUNCHER_OF_PRECOMPILED)
-    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "${GANTRY_LAUNCHER_OF_PRECOMPILED}")
-  endif()
-endfunction()
-
 # Compiles a folder's common_headers.h, once for all that share it: those that are compiled as `name` is, a library or
 # a program with the same options.
 function(gantry_common_headers name)
   target_link_libraries(${name} PRIVATE gantry_options ${ARGN})
-  target_precompile_headers(${name} PRIVATE common_headers.h)
-  gantry_cache_precompiled(${name})
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE folder)
+  target_precompile_headers(${name} PRIVATE <${folder}/common_headers.h>)
 endfunction()
 
 # gantry_layer(NAME SOURCES a.cpp … LINKS layer …): a static library of one layer, linking only downwards.
@@ -47,7 +42,6 @@ function(gantry_layer name)
   cmake_path(IS_PREFIX host ${CMAKE_CURRENT_SOURCE_DIR} in_host)
   if(in_host)
     target_precompile_headers(${name} REUSE_FROM gantry_host_headers)
-    gantry_cache_precompiled(${name})
   endif()
 endfunction()
 
@@ -61,7 +55,6 @@ function(gantry_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests GANTRY_TEST ON)
   if(NOT "${ARG_SOURCES}" MATCHES "\\.c(;|$)")  # CMake would want the headers in C, too
     target_precompile_headers(${name} REUSE_FROM gantry_test_headers)
-    gantry_cache_precompiled(${name})
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS slow)
