@@ -184,10 +184,7 @@ class TargetForms : public FormSet {
   bool possible(const Form& form, const FormQuestion& question) const { return form.possible(question, context_); }
 
   const Form* find(const FormQuestion& question, std::string_view name) const {
-    for (const ListedForm& listed : kForms) {
-      if (listed.form->name == name && possible(*listed.form, question)) return listed.form;
-    }
-    return nullptr;
+    return find_form(name, question, context_);
   }
 
   FormContext context_;
@@ -210,24 +207,17 @@ std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& conte
   return bids;
 }
 
-Misfit refused_by_rule(const FormQuestion& question, const Decision& decision, const FormContext& context) {
+const Form* find_form(std::string_view name, const FormQuestion& question, const FormContext& context) {
   for (const ListedForm& listed : kForms) {
-    const Form& form = *listed.form;
-    if (form.name != decision.form || !form.possible(question, context)) continue;
-    const bool schedules = std::ranges::any_of(
-        form.knobs, [&](const Knob& knob) { return knob.of_schedule && has_knob(decision, knob.name); });
-    return schedules && form.refused != nullptr ? form.refused({question, decision, context}) : std::nullopt;
+    if (listed.form->name == name && listed.form->possible(question, context)) return listed.form;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 Misfit hopeless(const FormQuestion& question, const Decision& decision, const FormContext& context) {
-  for (const ListedForm& listed : kForms) {
-    const Form& form = *listed.form;
-    if (form.name != decision.form || !form.possible(question, context)) continue;
-    return form.hopeless != nullptr ? form.hopeless({question, decision, context}) : std::nullopt;
-  }
-  return std::nullopt;
+  const Form* form = find_form(decision.form, question, context);
+  return form != nullptr && form->hopeless != nullptr ? form->hopeless({question, decision, context})
+                                                      : std::nullopt;
 }
 
 const Bid* best_of(std::span<const Bid> bids) {

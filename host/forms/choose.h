@@ -17,8 +17,8 @@ namespace gantry::forms {
 
 /// Of every form of the node on this device, in the order of the list.
 std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& context);
-/// Form::refused of a decision that fits the node (FormSet::misfit); none where it gives no knob of the schedule.
-Misfit refused_by_rule(const FormQuestion& question, const Decision& decision, const FormContext& context);
+/// That of the name which the node may have; null if there is none.
+const Form* find_form(std::string_view name, const FormQuestion& question, const FormContext& context);
 /// Form::hopeless of a decision that fits the node.
 Misfit hopeless(const FormQuestion& question, const Decision& decision, const FormContext& context);
 /// Null where none may be taken.

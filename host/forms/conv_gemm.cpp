@@ -1,5 +1,5 @@
-// nn.conv as a matrix product over the unrolled windows (host/ops/conv_gemm.cpp): GPUs' form; on CPUs for who asks for it.
-#include "host/forms/ask_rule.h"
+// nn.conv as a matrix product over the unrolled windows (host/ops/conv_gemm.cpp): GPUs' form; on CPUs for who
+// asks for it.
 #include "host/forms/conv_case.h"
 #include "host/forms/gemm_knobs.h"
 #include "host/forms/product.h"
@@ -29,8 +29,7 @@ extern const Form conv_gemm_form{
       if (Misfit no = unfit_case(given)) return no;
       return given.question.weight->is_constant() ? Misfit() : "form gemm is for constant weights";
     },
-    .refused =
-        [](const FormCase& given) { return given.context.target.for_gpu() ? ask_rule(given) : Misfit(); },
+    .asks_rule = Devices::kGpus,
     .bids = [](const FormQuestion& question,
                const FormContext& context) { return bids_of_cases(question, context, gemm_bids); },
     .orders = [](const FormCase& given) { return conv_orders(given, true); },

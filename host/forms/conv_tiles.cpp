@@ -1,5 +1,4 @@
 // nn.conv on tile units (host/ops/tiles.h, host/targets/cpu/rule_tiles.cpp).
-#include "host/forms/ask_rule.h"
 #include "host/forms/conv_case.h"
 #include "host/forms/exact_weights.h"
 #include "host/forms/product.h"
@@ -64,7 +63,7 @@ extern const Form conv_tiles_form{
     .knobs = kKnobs,
     .possible = is_product_conv,
     .misfit = misfit,
-    .refused = ask_rule,
+    .asks_rule = Devices::kCpus,
     .bids = [](const FormQuestion& question,
                const FormContext& context) { return bids_of_cases(question, context, tile_bids); },
     .orders = [](const FormCase& given) { return conv_orders(given, false); },

@@ -1,7 +1,6 @@
 // nn.dense on tile units (host/ops/tiles.h).
 #include <optional>
 
-#include "host/forms/ask_rule.h"
 #include "host/forms/dense_case.h"
 #include "host/forms/exact_weights.h"
 #include "host/forms/product.h"
@@ -99,7 +98,7 @@ extern const Form dense_tiles_form{
           return is_dense(question, context) || is_dense_of_integers(question);
         },
     .misfit = misfit,
-    .refused = ask_rule,
+    .asks_rule = Devices::kCpus,
     .bids = bids,
     .apply = apply,
 };

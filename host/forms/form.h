@@ -89,9 +89,13 @@ struct Form {
   bool (*possible)(const FormQuestion&, const FormContext&) = nullptr;
   /// Beside what the ranges of knobs say; null: nothing.
   Misfit (*misfit)(const FormCase&) = nullptr;
-  /// Of a decision that fits: why the rule that schedules the node's kernel refuses a knob of the schedule, as far as the
-  /// node tells without what joins its kernel. By the predicate that the rule asks itself; null: it refuses none.
+  /// Of a decision that fits: why the rule that schedules the node's kernel refuses a knob of the schedule,
+  /// as far as the node tells without what joins its kernel. By the predicate that the rule asks itself;
+  /// null: there is no such one.
   Misfit (*refused)(const FormCase&) = nullptr;
+  /// Where `refused` is null: on these devices the rule alone says what it refuses, to who has the node's
+  /// kernel scheduled; on others it refuses none.
+  std::optional<Devices> asks_rule = {};
   /// Of a decision that fits and leaves the schedule to the rule: why it is not worth a try for who looks for faster
   /// ones, though somebody may ask for it; null: all are.
   Misfit (*hopeless)(const FormCase&) = nullptr;
@@ -114,8 +118,11 @@ struct ListedForm {
 };
 std::span<const ListedForm> all_forms();
 
+inline bool is_for(Devices devices, const Target& target) {
+  return devices == Devices::kAll || (devices == Devices::kGpus) == target.for_gpu();
+}
 inline bool is_for(const Form& form, const Target& target) {
-  return form.devices == Devices::kAll || (form.devices == Devices::kGpus) == target.for_gpu();
+  return is_for(form.devices, target);
 }
 
 }  // namespace gantry::forms

@@ -1,5 +1,5 @@
-// nn.dense and matmul as matrix products in tiles of a GPU (host/ops/dense.h, host/targets/cuda/rule_gemm.cpp).
-#include "host/forms/ask_rule.h"
+// nn.dense and matmul as matrix products in tiles of a GPU (host/ops/dense.h,
+// host/targets/cuda/rule_gemm.cpp).
 #include "host/forms/dense_case.h"
 #include "host/forms/gemm_knobs.h"
 #include "host/forms/product.h"
@@ -42,7 +42,7 @@ constexpr Form form_of(bool (*possible)(const FormQuestion&, const FormContext&)
           .devices = Devices::kGpus,
           .knobs = kKnobs,
           .possible = possible,
-          .refused = ask_rule,
+          .asks_rule = Devices::kGpus,
           .bids = bids,
           .apply = apply<AttrsType>};
 }

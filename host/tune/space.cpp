@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "host/driver/ask_rule.h"
 #include "host/forms/choose.h"
 #include "host/forms/product.h"
 #include "host/tune/search.h"
@@ -157,7 +158,7 @@ Space space_of(const FormQuestion& question, const forms::FormContext& context, 
   std::shared_ptr<const FormSet> set = forms::make_forms(context);
   const NodeOrders orders = set->orders(question, untuned);
   const Misfits refused = remembered([&question, &context](const Decision& decision) {
-    return forms::refused_by_rule(question, decision, context);
+    return refused_by_rule(question, decision, context);
   });
   const Misfits hopeless = [&question, &context](const Decision& decision) {
     return forms::hopeless(question, decision, context);

@@ -10,9 +10,9 @@ namespace gantry::tune {
 std::vector<int64_t> values_of(const forms::KnobRange& range);
 
 /// Decisions that read and write images in the same order as `untuned` does: so no conversion between orders
-/// comes or goes behind one, and in front of it only that of images which its form does not convert itself. They are
-/// those that the rule takes which schedules the node's kernel (forms::refused_by_rule), and knobs have the values that
-/// some of them have. `question` and `context` must outlive it; one thread asks.
+/// comes or goes behind one, and in front of it only that of images which its form does not convert itself.
+/// They are those that the rule takes which schedules the node's kernel (refused_by_rule), and knobs have the
+/// values that some of them have. `question` and `context` must outlive it; one thread asks.
 Space space_of(const FormQuestion& question, const forms::FormContext& context, const Decision& untuned);
 
 /// The other orders that forms propose something for.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "host/codegen/find_target.h"
-#include "host/forms/ask_rule.h"
+#include "host/driver/ask_rule.h"
 #include "host/forms/choose.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
@@ -28,8 +28,8 @@ void compare(const FormQuestion& question, const Decision& decision, const forms
              Counts& counts) {
   if (forms::make_forms(context)->misfit(question, decision)) return;
   SCOPED_TRACE(context.target.name + " " + to_string(decision));
-  const Misfit said = forms::refused_by_rule(question, decision, context);
-  const Misfit ruled = forms::ask_rule({question, decision, context});
+  const Misfit said = refused_by_rule(question, decision, context);
+  const Misfit ruled = ask_rule({question, decision, context});
   ++(ruled ? counts.refused : counts.taken);
   ASSERT_EQ(said.has_value(), ruled.has_value()) << said.value_or("") << ruled.value_or("");
   if (said) {
@@ -131,10 +131,9 @@ TEST(Refused, NothingWhereTheRuleChooses) {
   const forms::FormContext context = context_of("x86-64-v3");
   const LoneNode node = convolution(square_window(16, 3), {1, 16, 12, 12});
   const FormQuestion question = node.question();
-  EXPECT_EQ(forms::refused_by_rule(question, {"direct", {{"block", 256}}}, context), std::nullopt);
-  EXPECT_EQ(forms::refused_by_rule(question, {"plain", {}}, context), std::nullopt);
-  EXPECT_NE(forms::refused_by_rule(question, {"direct", {{"block", 16}, {"rows", 13}}}, context),
-            std::nullopt);
+  EXPECT_EQ(refused_by_rule(question, {"direct", {{"block", 256}}}, context), std::nullopt);
+  EXPECT_EQ(refused_by_rule(question, {"plain", {}}, context), std::nullopt);
+  EXPECT_NE(refused_by_rule(question, {"direct", {{"block", 16}, {"rows", 13}}}, context), std::nullopt);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-#include "host/forms/ask_rule.h"
+#include "host/driver/ask_rule.h"
 
 #include <algorithm>
 #include <any>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,8 +15,10 @@
 #include "host/targets/common/schedule_rules.h"
 #include "host/tensor/tensor.h"
 
-namespace gantry::forms {
+namespace gantry {
 namespace {
+
+using forms::Form, forms::FormCase, forms::Knob;
 
 /// (N, C, spatial…) as it lies.
 TensorType ordered(TensorType type, ImageOrder order) {
@@ -24,17 +27,20 @@ TensorType ordered(TensorType type, ImageOrder order) {
   return type;
 }
 
+/// Null where the form has no such knob.
+const Knob* find_knob(const Form& form, std::string_view name) {
+  const auto found = std::ranges::find(form.knobs, name, &Knob::name);
+  return found == form.knobs.end() ? nullptr : &*found;
+}
+
 /// The decision without what the schedule's rule may choose.
 Decision packing_of(const FormCase& given) {
   Decision packing{given.decision.form, {}};
-  for (const ListedForm& listed : all_forms()) {
-    const Form& form = *listed.form;
-    if (form.name != packing.form || !form.possible(given.question, given.context)) continue;
-    for (const auto& [name, value] : given.decision.knobs) {
-      const auto knob = std::ranges::find(form.knobs, name, &Knob::name);
-      if (knob != form.knobs.end() && !knob->of_schedule) packing.knobs.emplace_back(name, value);
-    }
-    break;
+  const Form* form = forms::find_form(packing.form, given.question, given.context);
+  if (form == nullptr) return packing;
+  for (const auto& [name, value] : given.decision.knobs) {
+    const Knob* knob = find_knob(*form, name);
+    if (knob != nullptr && !knob->of_schedule) packing.knobs.emplace_back(name, value);
   }
   return packing;
 }
@@ -57,7 +63,7 @@ Formed formed_by(const FormCase& given, Decision packing) {
                         .weight = given.question.weight == nullptr ? nullptr : copy(*given.question.weight),
                         .plain_data = given.question.plain_data,
                         .may_split = given.question.may_split};
-  const std::unique_ptr<FormSet> forms = make_forms(given.context);
+  const std::unique_ptr<FormSet> forms = forms::make_forms(given.context);
   const NodeOrders orders = forms->orders(question, packing);
   WeightPacker packer(*function, node.origin);
   const FormedNode formed = forms->apply(question, packing, packer);
@@ -109,4 +115,18 @@ Misfit ask_rule(const FormCase& given) {
   return std::nullopt;
 }
 
-}  // namespace gantry::forms
+Misfit refused_by_rule(const FormQuestion& question, const Decision& decision,
+                       const forms::FormContext& context) {
+  const Form* form = forms::find_form(decision.form, question, context);
+  if (form == nullptr) return std::nullopt;
+  const bool schedules = std::ranges::any_of(decision.knobs, [&](const auto& given) {
+    const Knob* knob = find_knob(*form, given.first);
+    return knob != nullptr && knob->of_schedule;
+  });
+  if (!schedules) return std::nullopt;
+  if (form->refused != nullptr) return form->refused({question, decision, context});
+  const bool asks = form->asks_rule && is_for(*form->asks_rule, context.target);
+  return asks ? ask_rule({question, decision, context}) : std::nullopt;
+}
+
+}  // namespace gantry
