@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "host/forms/choose.h"
+#include "host/forms/network_error.h"
 #include "host/forms/product.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/dense.h"
-#include "host/targets/cpu/network_error.h"
 #include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
@@ -49,9 +49,9 @@ std::optional<double> third_part_of_dense(const Node& node, const FormContext& c
   return cycles(3) - cycles(2);
 }
 
-std::vector<cpu::TwoPartKind> two_part_kinds(const Function& network, const FormContext& context) {
+std::vector<TwoPartKind> two_part_kinds(const Function& network, const FormContext& context) {
   std::map<std::string, std::optional<double>> third_parts;
-  std::map<std::string, cpu::TwoPartKind> kinds;
+  std::map<std::string, TwoPartKind> kinds;
   // Those of a kind that read the same value are one product in effect: queries, keys and values.
   std::set<std::pair<std::string, const Value*>> counted;
   for (const Node* node : network.nodes()) {
@@ -62,13 +62,13 @@ std::vector<cpu::TwoPartKind> two_part_kinds(const Function& network, const Form
       third_part->second =
           node->is(nn::conv) ? third_part_of_conv(*node, context) : third_part_of_dense(*node, context);
     if (!third_part->second) continue;
-    cpu::TwoPartKind& kind = kinds[name];
+    TwoPartKind& kind = kinds[name];
     kind.name = name;
     kind.error = tile_unit_product(*tile_unit(context.target), 2).in_network;
     kind.cycles += *third_part->second;
     kind.products += counted.insert({name, node->inputs[0]}).second ? 1 : 0;
   }
-  std::vector<cpu::TwoPartKind> result;
+  std::vector<TwoPartKind> result;
   for (auto& [name, kind] : kinds) result.push_back(std::move(kind));
   return result;
 }
@@ -86,7 +86,7 @@ std::string kind_of(const TensorType& data, int64_t units) {
 
 std::set<std::string> kinds_for_exact_weights(const Function& network, const FormContext& context) {
   if (cpu::tile_parts(context.target) != 2) return {};
-  return cpu::kinds_for_exact_weights(two_part_kinds(network, context));
+  return kinds_for_exact_weights(two_part_kinds(network, context));
 }
 
 int64_t parts_in_network(int64_t parts, const std::string& kind, const FormContext& context) {

@@ -1,5 +1,5 @@
-// Which products of a network have weights of three bf16 parts where two would do for each of them alone: errors add up
-// (host/targets/cpu/network_error.h).
+// Which products of a network have weights of three bf16 parts where two would do for each of them alone:
+// errors add up (host/forms/network_error.h).
 #pragma once
 
 #include <set>

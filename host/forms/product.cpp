@@ -4,10 +4,10 @@
 #include <cmath>
 #include <string>
 
+#include "host/forms/network_error.h"
 #include "host/ops/fixed_point.h"
 #include "host/support/divide.h"
 #include "host/support/error.h"
-#include "host/targets/cpu/network_error.h"
 #include "host/targets/cpu/tile_model.h"
 
 namespace gantry::forms {
@@ -65,7 +65,7 @@ std::span<const ProductType> product_types() {
        .parts = 2,
        .on_tiles = true,
        .element_error = 0x1p-17,
-       .in_network = cpu::kTwoPartError},
+       .in_network = kTwoPartError},
       {.name = "three bf16 parts",
        .knob = "parts",
        .value = 3,

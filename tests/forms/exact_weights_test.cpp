@@ -9,10 +9,10 @@
 
 #include "host/codegen/find_target.h"
 #include "host/forms/choose.h"
+#include "host/forms/network_error.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
-#include "host/targets/cpu/network_error.h"
 
 namespace gantry {
 namespace {
@@ -111,8 +111,8 @@ TEST(ExactWeights, ProductsOfTransformersShareTheErrorWhateverTheirLength) {
 }
 
 TEST(NetworkError, ThirdPartsGoToTheKindsThatTheyCostLeast) {
-  using cpu::kinds_for_exact_weights, cpu::TwoPartKind;
-  const int64_t most = cpu::most_products();
+  using forms::kinds_for_exact_weights, forms::TwoPartKind;
+  const int64_t most = forms::most_products();
   EXPECT_EQ(most, 48);
   EXPECT_EQ(kinds_for_exact_weights({}), std::set<std::string>{});
   const TwoPartKind many{"many", most, 100}, few{"few", 3, 1}, dear{"dear", 2, 1000};
@@ -121,8 +121,8 @@ TEST(NetworkError, ThirdPartsGoToTheKindsThatTheyCostLeast) {
   EXPECT_EQ(kinds_for_exact_weights(std::vector{many, dear}), std::set<std::string>{"many"});
   EXPECT_EQ(kinds_for_exact_weights(std::vector{few, many, dear}), std::set<std::string>{"many"});
   TwoPartKind worse{"worse", most / 4 - 1, 2};
-  worse.error = 2 * cpu::kTwoPartError;
-  EXPECT_EQ(cpu::most_products(worse.error), most / 4) << "errors add up as their squares do";
+  worse.error = 2 * forms::kTwoPartError;
+  EXPECT_EQ(forms::most_products(worse.error), most / 4) << "errors add up as their squares do";
   EXPECT_EQ(kinds_for_exact_weights(std::vector{worse}), std::set<std::string>{});
   EXPECT_EQ(kinds_for_exact_weights(std::vector{worse, few, dear}), std::set<std::string>{"few"});
   EXPECT_EQ(kinds_for_exact_weights(std::vector{worse, many}), std::set<std::string>{"worse"});

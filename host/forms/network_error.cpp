@@ -1,10 +1,10 @@
-#include "host/targets/cpu/network_error.h"
+#include "host/forms/network_error.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-namespace gantry::cpu {
+namespace gantry::forms {
 
 namespace {
 
@@ -45,4 +45,4 @@ std::set<std::string> kinds_for_exact_weights(std::span<const TwoPartKind> kinds
   return cheapest.back().kinds;
 }
 
-}  // namespace gantry::cpu
+}  // namespace gantry::forms

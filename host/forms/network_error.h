@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace gantry::cpu {
+namespace gantry::forms {
 
 /// Errors of different products do not depend on each other, so that their squares add up: a network may be
 /// `kNetworkError` of its largest result away from the exact one for products that are less exact than f32,
@@ -33,4 +33,4 @@ int64_t most_products(double error = kTwoPartError);
 /// few enough and together cost the fewest cycles.
 std::set<std::string> kinds_for_exact_weights(std::span<const TwoPartKind> kinds);
 
-}  // namespace gantry::cpu
+}  // namespace gantry::forms
