@@ -2,7 +2,7 @@
 # are computed into the header, which stays as it is, time included, where it says so already. gantry's records of tuning
 # are of one such digest.
 cmake_minimum_required(VERSION 3.25)
-set(folders machine graph tensor ops loops passes codegen targets forms driver)
+set(folders machine graph tensor ops loops passes codegen costs targets forms driver)
 set(sources)
 foreach(folder ${folders})
   file(GLOB_RECURSE found RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/host/${folder}/*.h ${SOURCE_DIR}/host/${folder}/*.cpp

@@ -2,7 +2,7 @@
 # that of the source tree, and changes with it: what is built against one version is built again for the next.
 #   cmake --build build --target gantry_compiler_library
 #   for part in runtime dev compiler; do cmake --install build --component $part --prefix TREE; done
-set(layers gantry_compiler gantry_loaded_program gantry_string_tensors gantry_driver gantry_forms gantry_target gantry_passes gantry_onnx gantry_custom_ops gantry_codegen gantry_ops
+set(layers gantry_compiler gantry_loaded_program gantry_string_tensors gantry_driver gantry_forms gantry_target gantry_costs gantry_passes gantry_onnx gantry_custom_ops gantry_codegen gantry_ops
   gantry_loops
   gantry_tensor gantry_graph gantry_machine gantry_support)
 add_library(gantry_compiler_library SHARED library.cpp)
@@ -22,7 +22,7 @@ target_include_directories(gantry_compiler_library INTERFACE
 
 install(TARGETS gantry_compiler_library EXPORT gantry-compiler
   LIBRARY COMPONENT compiler EXCLUDE_FROM_ALL)
-foreach(layer support machine graph tensor loops ops custom_ops passes codegen targets/common driver onnx compiler)
+foreach(layer support machine graph tensor loops ops custom_ops passes codegen costs targets/common driver onnx compiler)
   file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/host/${layer}/*.h)
   foreach(header ${headers})
     get_filename_component(folder ${header} DIRECTORY)

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "host/costs/conversion_cost.h"
 #include "host/forms/exact_weights.h"
 #include "host/support/error.h"
-#include "host/targets/common/conversion_cost.h"
 
 namespace gantry::forms {
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "host/costs/conv_model.h"
 #include "host/forms/choose.h"
 #include "host/graph/shape_guess.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/tiles.h"
-#include "host/targets/cpu/conv_model.h"
 
 namespace gantry::forms {
 namespace {

@@ -1,9 +1,9 @@
 // nn.conv, every window by itself, with weights in blocks of outputs (host/targets/cpu/rule_product.cpp).
+#include "host/costs/conv_model.h"
 #include "host/forms/conv_case.h"
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/support/divide.h"
-#include "host/targets/cpu/conv_model.h"
 
 namespace gantry::forms {
 namespace {

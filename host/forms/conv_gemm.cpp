@@ -1,9 +1,9 @@
 // nn.conv as a matrix product over the unrolled windows (host/ops/conv_gemm.cpp): GPUs' form; on CPUs for who
 // asks for it.
+#include "host/costs/gpu_costs.h"
 #include "host/forms/conv_case.h"
 #include "host/forms/gemm_knobs.h"
 #include "host/forms/product.h"
-#include "host/targets/common/gpu_costs.h"
 
 namespace gantry::forms {
 namespace {

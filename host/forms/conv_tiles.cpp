@@ -1,12 +1,12 @@
 // nn.conv on tile units (host/ops/tiles.h, host/targets/cpu/rule_tiles.cpp).
+#include "host/costs/tile_costs.h"
+#include "host/costs/tile_policy.h"
 #include "host/forms/conv_case.h"
 #include "host/forms/exact_weights.h"
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/tiles.h"
-#include "host/targets/cpu/tile_costs.h"
-#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {

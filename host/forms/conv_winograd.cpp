@@ -5,15 +5,15 @@
 
 #include <algorithm>
 
+#include "host/costs/conv_model.h"
+#include "host/costs/gpu_costs.h"
+#include "host/costs/tile_costs.h"
+#include "host/costs/tile_policy.h"
 #include "host/forms/conv_case.h"
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/machine/cpu_features.h"
 #include "host/support/divide.h"
-#include "host/targets/common/gpu_costs.h"
-#include "host/targets/cpu/conv_model.h"
-#include "host/targets/cpu/tile_costs.h"
-#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {

@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <iterator>
 
+#include "host/costs/dense_model.h"
+#include "host/costs/dense_work.h"
+#include "host/costs/tile_policy.h"
 #include "host/forms/dense_case.h"
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/ops/fixed_point.h"
 #include "host/support/spill_file.h"
-#include "host/targets/cpu/dense_model.h"
-#include "host/targets/cpu/dense_work.h"
-#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {

@@ -1,12 +1,12 @@
 // nn.dense on tile units (host/ops/tiles.h).
 #include <optional>
 
+#include "host/costs/tile_policy.h"
 #include "host/forms/dense_case.h"
 #include "host/forms/exact_weights.h"
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
 #include "host/machine/cpu_features.h"
-#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {

@@ -1,7 +1,7 @@
 // nn.conv with a group for every channel, channels-last: along vectors of channels (host/targets/cpu/rule_windows.cpp).
+#include "host/costs/conv_model.h"
+#include "host/costs/conversion_cost.h"
 #include "host/forms/conv_case.h"
-#include "host/targets/common/conversion_cost.h"
-#include "host/targets/cpu/conv_model.h"
 
 namespace gantry::forms {
 namespace {

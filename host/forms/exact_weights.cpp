@@ -7,12 +7,12 @@
 #include <optional>
 #include <utility>
 
+#include "host/costs/tile_policy.h"
 #include "host/forms/choose.h"
 #include "host/forms/network_error.h"
 #include "host/forms/product.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/dense.h"
-#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 namespace {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <string>
 
+#include "host/costs/tile_model.h"
 #include "host/forms/network_error.h"
 #include "host/ops/fixed_point.h"
 #include "host/support/divide.h"
 #include "host/support/error.h"
-#include "host/targets/cpu/tile_model.h"
 
 namespace gantry::forms {
 namespace {

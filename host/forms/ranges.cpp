@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "host/costs/tile_policy.h"
 #include "host/forms/product.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/conv.h"
 #include "host/passes/weight_growth.h"
 #include "host/support/divide.h"
-#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry::forms {
 

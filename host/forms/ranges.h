@@ -1,9 +1,9 @@
 // Ranges of knobs that several forms have.
 #pragma once
 
+#include "host/costs/unfit_knob.h"
 #include "host/forms/form.h"
 #include "host/graph/type.h"
-#include "host/targets/common/unfit_knob.h"
 
 namespace gantry::forms {
 
@@ -30,7 +30,7 @@ template <int64_t most>
 KnobRange up_to(const FormCase&) {
   return {1, most};
 }
-/// How products on tile units are cut into blocks (host/targets/cpu/tile_blocks.h).
+/// How products on tile units are cut into blocks (host/costs/tile_blocks.h).
 std::vector<int64_t> even_block_rows(const FormCase& given);
 std::vector<int64_t> even_block_columns(const FormCase& given);
 constexpr Knob kBlockRows{"rows", 0, "rows, or lines of an image, a block of results", up_to<4096>, true,

@@ -7,12 +7,12 @@
 #include <span>
 
 #include "host/codegen/find_target.h"
+#include "host/costs/dense_model.h"
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
 #include "host/targets/common/schedule_rules.h"
-#include "host/targets/cpu/dense_model.h"
 #include "host/tensor/interpret.h"
 
 namespace gantry {

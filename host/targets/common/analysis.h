@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/targets/common/unfit_knob.h"
+#include "host/costs/unfit_knob.h"
 #include "host/tensor/schedule.h"
 #include "host/tensor/simplify.h"
 

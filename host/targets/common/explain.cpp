@@ -6,6 +6,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "host/costs/conv_model.h"
+#include "host/costs/conversion_cost.h"
+#include "host/costs/dense_model.h"
+#include "host/costs/gpu_costs.h"
+#include "host/costs/tile_policy.h"
 #include "host/ops/attention.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
@@ -13,11 +18,6 @@
 #include "host/ops/op.h"
 #include "host/ops/recurrent.h"
 #include "host/passes/layout_behaviour.h"
-#include "host/targets/common/conversion_cost.h"
-#include "host/targets/common/gpu_costs.h"
-#include "host/targets/cpu/conv_model.h"
-#include "host/targets/cpu/dense_model.h"
-#include "host/targets/cpu/tile_policy.h"
 
 namespace gantry {
 namespace {

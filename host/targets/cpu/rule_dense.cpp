@@ -18,11 +18,11 @@
 //         acc[r][:] += part[r][:] * range[panel][c][:]
 #include <algorithm>
 
+#include "host/costs/dense_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 #include "host/targets/common/kernel_rules.h"
 #include "host/targets/common/rewrite.h"
-#include "host/targets/cpu/dense_model.h"
 #include "host/targets/cpu/rules.h"
 #include "host/targets/cpu/sum_of_parts.h"
 

@@ -1,9 +1,9 @@
 // Elementwise, broadcasting and data-movement stages.
 #include <algorithm>
 
+#include "host/costs/tile_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/targets/cpu/rules.h"
-#include "host/targets/cpu/tile_model.h"
 
 namespace gantry::cpu {
 namespace {

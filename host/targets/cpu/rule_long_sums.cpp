@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <array>
 
+#include "host/costs/tile_model.h"
 #include "host/targets/common/rewrite.h"
 #include "host/targets/cpu/rules.h"
 #include "host/targets/cpu/sum_of_parts.h"
-#include "host/targets/cpu/tile_model.h"
 
 namespace gantry::cpu {
 namespace {

@@ -11,10 +11,10 @@
 // to the sums of those before.
 #include <algorithm>
 
+#include "host/costs/dense_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/targets/common/kernel_rules.h"
 #include "host/targets/common/rewrite.h"
-#include "host/targets/cpu/dense_model.h"
 #include "host/targets/cpu/rules.h"
 #include "host/targets/cpu/sum_of_parts.h"
 

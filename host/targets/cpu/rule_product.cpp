@@ -21,11 +21,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "host/costs/tile_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 #include "host/targets/common/kernel_rules.h"
 #include "host/targets/cpu/rules.h"
-#include "host/targets/cpu/tile_model.h"
 
 namespace gantry::cpu {
 namespace {

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "host/costs/tile_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/targets/cpu/rules.h"
-#include "host/targets/cpu/tile_model.h"
 
 namespace gantry::cpu {
 namespace {

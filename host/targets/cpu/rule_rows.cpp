@@ -7,10 +7,10 @@
 //     y[row][:] = …
 #include <algorithm>
 
+#include "host/costs/tile_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/targets/common/kernel_rules.h"
 #include "host/targets/cpu/rules.h"
-#include "host/targets/cpu/tile_model.h"
 
 namespace gantry::cpu {
 namespace {

@@ -22,15 +22,15 @@
 
 #include <algorithm>
 
+#include "host/costs/tile_blocks.h"
+#include "host/costs/tile_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/targets/common/kernel_rules.h"
 #include "host/targets/cpu/rules.h"
-#include "host/targets/cpu/tile_blocks.h"
 #include "host/targets/cpu/tile_depth.h"
-#include "host/targets/cpu/tile_model.h"
 #include "host/targets/cpu/tile_schedule.h"
 
 namespace gantry::cpu {

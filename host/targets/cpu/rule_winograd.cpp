@@ -1,5 +1,5 @@
 // Convolutions by Winograd's algorithm (host/ops/conv.h), with the plans of
-// host/targets/cpu/winograd_model.h.
+// host/costs/winograd_model.h.
 //
 //   [the transformed input of all tiles, tiles in parallel]              either here …
 //   parallel for (group, image, chunk of tiles)     in rounds, one a channel block, where the input is first
@@ -12,13 +12,13 @@
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
+#include "host/costs/winograd_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/machine/cpu_features.h"
 #include "host/support/divide.h"
 #include "host/targets/common/kernel_rules.h"
 #include "host/targets/cpu/rules.h"
 #include "host/targets/cpu/tile_schedule.h"
-#include "host/targets/cpu/winograd_model.h"
 
 namespace gantry::cpu {
 namespace {

@@ -1,9 +1,9 @@
 // What the CPU's schedule rules share, and rules of single stages.
 #pragma once
 
+#include "host/costs/tile_model.h"
 #include "host/machine/target.h"
 #include "host/targets/common/analysis.h"
-#include "host/targets/cpu/tile_model.h"
 #include "host/tensor/schedule.h"
 
 namespace gantry::cpu {

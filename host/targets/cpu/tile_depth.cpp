@@ -2,12 +2,12 @@
 
 #include <optional>
 
+#include "host/costs/tile_blocks.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/tiles.h"
 #include "host/targets/common/analysis.h"
 #include "host/targets/common/rewrite.h"
 #include "host/targets/cpu/sum_of_parts.h"
-#include "host/targets/cpu/tile_blocks.h"
 #include "host/targets/cpu/tile_schedule.h"
 #include "host/tensor/simplify.h"
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "host/costs/tile_costs.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/support/error.h"
 #include "host/targets/common/analysis.h"
-#include "host/targets/cpu/tile_costs.h"
 #include "host/tensor/simplify.h"
 
 namespace gantry::cpu {

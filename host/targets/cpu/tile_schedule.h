@@ -1,8 +1,8 @@
 // The loops around tile registers that all products on them share.
 #pragma once
 
+#include "host/costs/tile_blocks.h"
 #include "host/machine/target.h"
-#include "host/targets/cpu/tile_blocks.h"
 #include "host/tensor/schedule.h"
 
 namespace gantry::cpu {

@@ -1,5 +1,5 @@
+#include "host/costs/gpu_costs.h"
 #include "host/support/divide.h"
-#include "host/targets/common/gpu_costs.h"
 #include "host/targets/cuda/conv_model.h"
 #include "host/targets/cuda/gpu_model.h"
 

@@ -12,13 +12,13 @@
 #include <span>
 
 #include "host/codegen/find_target.h"
+#include "host/costs/dense_model.h"
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
 #include "host/support/spill_file.h"
 #include "host/targets/common/schedule_rules.h"
-#include "host/targets/cpu/dense_model.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
 

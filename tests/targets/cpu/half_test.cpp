@@ -9,14 +9,14 @@
 #include <functional>
 
 #include "host/codegen/find_target.h"
+#include "host/costs/conv_model.h"
+#include "host/costs/tile_model.h"
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/ops/conv.h"
 #include "host/ops/op.h"
 #include "host/support/divide.h"
 #include "host/targets/common/schedule_rules.h"
-#include "host/targets/cpu/conv_model.h"
-#include "host/targets/cpu/tile_model.h"
 #include "host/tensor/interpret.h"
 #include "tests/support/compiled_model.h"
 

@@ -11,10 +11,10 @@
 #include <string_view>
 
 #include "host/codegen/find_target.h"
+#include "host/costs/tile_blocks.h"
 #include "host/loops/evaluate.h"
 #include "host/loops/lower.h"
 #include "host/targets/common/schedule_rules.h"
-#include "host/targets/cpu/tile_blocks.h"
 #include "host/targets/cpu/tile_depth.h"
 #include "host/tensor/interpret.h"
 #include "tests/targets/cpu/tile_products.h"

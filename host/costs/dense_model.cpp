@@ -1,4 +1,4 @@
-#include "host/targets/cpu/dense_model.h"
+#include "host/costs/dense_model.h"
 
 #include <algorithm>
 #include <cmath>

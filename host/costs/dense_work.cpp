@@ -1,4 +1,4 @@
-#include "host/targets/cpu/dense_work.h"
+#include "host/costs/dense_work.h"
 
 #include <algorithm>
 

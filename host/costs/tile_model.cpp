@@ -1,4 +1,4 @@
-#include "host/targets/cpu/tile_model.h"
+#include "host/costs/tile_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // What conversions between the orders of images cost.
-#include "host/targets/common/conversion_cost.h"
+#include "host/costs/conversion_cost.h"
 
 #include <gtest/gtest.h>
 

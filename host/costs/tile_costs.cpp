@@ -1,11 +1,11 @@
-#include "host/targets/cpu/tile_costs.h"
+#include "host/costs/tile_costs.h"
 
 #include <vector>
 
+#include "host/costs/tile_blocks.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 #include "host/support/error.h"
-#include "host/targets/cpu/tile_blocks.h"
 
 namespace gantry::cpu {
 namespace {

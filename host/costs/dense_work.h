@@ -1,8 +1,8 @@
 // The work of a product with weights, as models see it.
 #pragma once
 
+#include "host/costs/dense_model.h"
 #include "host/graph/type.h"
-#include "host/targets/cpu/dense_model.h"
 
 namespace gantry::cpu {
 

@@ -1,4 +1,4 @@
-#include "host/targets/common/gpu_costs.h"
+#include "host/costs/gpu_costs.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,11 +1,11 @@
-#include "host/targets/cpu/winograd_model.h"
+#include "host/costs/winograd_model.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "host/costs/tile_costs.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
-#include "host/targets/cpu/tile_costs.h"
 
 namespace gantry::cpu {
 namespace {

@@ -1,10 +1,10 @@
 // The analytic models of convolutions on a CPU.
 #pragma once
 
+#include "host/costs/tile_model.h"
+#include "host/costs/winograd_model.h"
 #include "host/machine/target.h"
 #include "host/ops/conv.h"
-#include "host/targets/cpu/tile_model.h"
-#include "host/targets/cpu/winograd_model.h"
 
 namespace gantry::cpu {
 

@@ -1,14 +1,14 @@
-#include "host/targets/cpu/tile_policy.h"
+#include "host/costs/tile_policy.h"
 
 #include <optional>
 
+#include "host/costs/tile_blocks.h"
+#include "host/costs/tile_costs.h"
 #include "host/graph/shape_guess.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/dense.h"
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
-#include "host/targets/cpu/tile_blocks.h"
-#include "host/targets/cpu/tile_costs.h"
 
 namespace gantry::cpu {
 namespace {

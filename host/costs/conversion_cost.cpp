@@ -1,9 +1,9 @@
-#include "host/targets/common/conversion_cost.h"
+#include "host/costs/conversion_cost.h"
 
 #include <algorithm>
 
+#include "host/costs/gpu_costs.h"
 #include "host/graph/shape_guess.h"
-#include "host/targets/common/gpu_costs.h"
 
 namespace gantry {
 namespace {

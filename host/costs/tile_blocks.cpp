@@ -1,13 +1,13 @@
-#include "host/targets/cpu/tile_blocks.h"
+#include "host/costs/tile_blocks.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "host/costs/dense_model.h"
+#include "host/costs/tile_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
-#include "host/targets/cpu/dense_model.h"
-#include "host/targets/cpu/tile_model.h"
 
 namespace gantry::cpu {
 namespace {

@@ -1,4 +1,4 @@
-// The blocks into which products on tile registers are cut (rule_tiles.cpp).
+// The blocks into which products on tile registers are cut (host/targets/cpu/rule_tiles.cpp).
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,7 @@ std::optional<TileBlocks> choose_tile_blocks(const TileProductWork& work);
 /// Columns that registers accumulate at once in these blocks, of products `depth` deep of operands as they
 /// are: more than TileProductWork::column_unit where rows are few, so that no accumulator waits for itself. A
 /// unit of single rows multiplies vectors as multiply-adds of f32 do, whose model
-/// (host/targets/cpu/dense_model.h) chooses.
+/// (host/costs/dense_model.h) chooses.
 int64_t unit_columns(const TileProductWork& work, const TileBlocks& blocks, int64_t depth,
                      const MachineModel& machine);
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "host/costs/tile_model.h"
 #include "host/machine/target.h"
-#include "host/targets/cpu/tile_model.h"
 
 namespace gantry {
 

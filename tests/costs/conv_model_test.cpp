@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "host/codegen/find_target.h"
-#include "host/targets/cpu/conv_model.h"
-#include "host/targets/cpu/winograd_model.h"
+#include "host/costs/conv_model.h"
+#include "host/costs/winograd_model.h"
 #include "tests/support/square_window.h"
 
 namespace gantry {

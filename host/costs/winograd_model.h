@@ -3,10 +3,10 @@
 
 #include <optional>
 
+#include "host/costs/tile_model.h"
+#include "host/costs/unfit_knob.h"
 #include "host/graph/decision.h"
 #include "host/machine/tile_unit.h"
-#include "host/targets/common/unfit_knob.h"
-#include "host/targets/cpu/tile_model.h"
 
 namespace gantry::cpu {
 

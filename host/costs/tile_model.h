@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "host/costs/unfit_knob.h"
 #include "host/machine/target.h"
-#include "host/targets/common/unfit_knob.h"
 
 namespace gantry {
 

@@ -1,4 +1,4 @@
-#include "host/targets/cpu/conv_model.h"
+#include "host/costs/conv_model.h"
 
 #include <algorithm>
 #include <cmath>
