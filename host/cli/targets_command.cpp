@@ -3,6 +3,7 @@
 
 #include "host/cli/commands.h"
 #include "host/cli/text.h"
+#include "host/codegen/cpu_codegen.h"
 #include "host/codegen/find_target.h"
 #include "host/machine/target.h"
 
@@ -29,7 +30,7 @@ int list_targets(bool json) {
     for (const Target& target : targets) {
       list.push_back({{"name", target.name},
                       {"description", target.description},
-                      {"triple", target.triple},
+                      {"triple", triple_of(target)},
                       {"cpu", target.cpu},
                       {"features", target.features},
                       {"rank", target.rank}});

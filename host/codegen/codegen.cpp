@@ -92,7 +92,7 @@ void name_private_symbols(llvm::Module& module, const std::string& kernel) {
 void start_module(const std::string& name, const Target& target, CompiledModule& out) {
   out.machine = make_target_machine(target);
   out.module = std::make_unique<llvm::Module>(name, out.context);
-  out.module->setTargetTriple(target.triple);
+  out.module->setTargetTriple(triple_of(target));
   out.module->setDataLayout(out.machine->createDataLayout());
   out.module->setPICLevel(llvm::PICLevel::BigPIC);
 }

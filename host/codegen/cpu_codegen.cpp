@@ -18,6 +18,11 @@ const CpuCodegen& cpu_codegen_of(const Target& target) {
   return codegen_of(family_of(target));
 }
 
+std::string triple_of(const Target& target) {
+  return std::string(target.family != nullptr ? cpu_codegen_of(target).triple
+                                              : gpu_codegen_of(target).triple);
+}
+
 CpuInstructions instructions_of(const Target& target) {
   if (target.family != nullptr) return cpu_codegen_of(target).instructions(target.features);
   return gpu_codegen_of(target).instructions(target.gpu);

@@ -61,6 +61,7 @@ struct CpuCodegen {
   const CpuFamily* family;
   module_format::Architecture in_modules;  ///< as module files have it
   std::string_view backend;                ///< LLVM's: "X86"
+  std::string_view triple;                 ///< LLVM's
   std::string_view baseline;               ///< LLVM's CPU without any of the features
 
   /// Of LLVM's name of a CPU; nothing: it knows none of that name.
@@ -87,6 +88,8 @@ const CpuCodegen& codegen_of(const CpuFamily& family);
 /// Of a CPU's code: not of a GPU's.
 const CpuCodegen& cpu_codegen_of(const Target& target);
 
+/// Of a target's code, a GPU's too: LLVM's name of architecture and system.
+std::string triple_of(const Target& target);
 /// Of a target's code, a GPU's too.
 CpuInstructions instructions_of(const Target& target);
 /// How the instruction of a unit is written; null if the target's CPU has it not.

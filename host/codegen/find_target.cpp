@@ -23,7 +23,6 @@ Target make_target(std::string name, std::string description, const CpuFamily& f
   t.name = std::move(name);
   t.description = std::move(description);
   t.family = &family;
-  t.triple = family.triple;
   t.machine = family.machine(cpu, features);
   t.rank = 100 * family.vector_class(features) + static_cast<int>(features.size());
   t.cpu = std::move(cpu);

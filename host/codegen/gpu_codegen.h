@@ -34,6 +34,7 @@ struct GpuCodegen {
   const GpuFamily* family;
   module_format::Device device, emulated;  ///< as module files have them
   std::string_view backend;                ///< LLVM's: "NVPTX"
+  std::string_view triple;                 ///< LLVM's
   std::string_view language;               ///< of the text that LLVM writes: "ptx"
   std::string_view assembly_comment;
   std::string_view assembler;  ///< the program's name

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <vector>
 
+#include "host/codegen/cpu_codegen.h"
 #include "host/loops/stmt.h"
 #include "host/machine/target.h"
 #include "host/support/temporary.h"
@@ -95,7 +96,7 @@ std::string identify_build() {
 /// Every member that code generation looks at.
 std::string describe(const Target& target) {
   std::string text = fmt::format("{} {} {} vectors {} registers {} device {} {} {} precision {}", target.name,
-                                 target.triple, target.cpu, target.machine.vector_bytes,
+                                 triple_of(target), target.cpu, target.machine.vector_bytes,
                                  target.machine.vector_registers, static_cast<int>(target.device),
                                  target.gpu_arch, target.gpu_checks, name_of(target.precision));
   for (const std::string& feature : target.features) text += " +" + feature;

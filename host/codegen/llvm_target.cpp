@@ -35,14 +35,15 @@ std::string feature_string(const Target& target) {
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target) {
   expect_code_generation(target);
   initialise_backends();
+  const std::string triple = triple_of(target);
   std::string error;
-  const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(target.triple, error);
+  const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(triple, error);
   internal_check(backend != nullptr, "code generation for {}: {}", target.name, error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   options.FunctionSections = true;
   std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
-      target.triple, baseline_cpu(target), feature_string(target), options, llvm::Reloc::PIC_,
+      triple, baseline_cpu(target), feature_string(target), options, llvm::Reloc::PIC_,
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   internal_check(machine != nullptr, "code generation for {}: LLVM has no target machine", target.name);
   return machine;

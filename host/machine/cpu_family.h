@@ -64,7 +64,6 @@ struct CpuFamily {
   std::string_view name;                      ///< as boards report it: "x86_64"
   uint16_t elf_machine;                       ///< in the headers of its programs
   std::string_view code;                      ///< what messages call its code: "x86-64"
-  const char* triple;                         ///< LLVM's
   std::string_view least;                     ///< the feature without which there is no code
   std::string_view least_text;                ///< "SSE4.2 (x86-64-v2) or better"
   std::span<const std::string_view> too_old;  ///< LLVM's names of CPUs without it

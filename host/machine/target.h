@@ -23,8 +23,7 @@ struct Target {
   std::string description;  ///< one line for `gantry targets`
   /// Of the CPU that the code is for; null: it is a GPU's.
   const CpuFamily* family = nullptr;
-  std::string triple;  ///< LLVM's
-  std::string cpu;     ///< LLVM's name, tunes the instruction scheduling
+  std::string cpu;  ///< LLVM's name, tunes the instruction scheduling
   std::vector<std::string>
       features;  ///< LLVM's names of all CPU features that the code may use; a board must have them
   int rank = 0;  ///< the higher, the better, among those that a board supports
@@ -38,7 +37,7 @@ struct Target {
   /// kEmulatedGpu: kernels report every access, to find races and accesses out of bounds.
   bool gpu_checks = false;
   /// kGpu: the CPU that runs what cannot run on the GPU. (kEmulatedGpu is code for a CPU throughout:
-  /// triple, features and machine describe it.)
+  /// family, features and machine describe it.)
   std::shared_ptr<const Target> host;
   Precision precision = Precision::kFp32;
 

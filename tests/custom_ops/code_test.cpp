@@ -11,6 +11,7 @@
 #include "device_runtime/include/gantry/custom_op.h"
 #include "device_runtime/src/elf_loader.h"
 #include "host/codegen/find_target.h"
+#include "host/machine/cpu_family.h"
 #include "tests/support/message_of.h"
 
 namespace gantry {
@@ -19,7 +20,7 @@ namespace {
 using testing::message_of;
 
 std::string key_of(const Target& target) {
-  return target.name.starts_with("aarch64") || target.triple.starts_with("aarch64") ? "aarch64" : "x86-64";
+  return target.family != nullptr && target.family->name == "aarch64" ? "aarch64" : "x86-64";
 }
 
 CustomKernel kernel(const std::string& function, const std::vector<std::string>& objects,

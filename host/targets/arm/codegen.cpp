@@ -27,6 +27,7 @@ const CpuCodegen& codegen() {
   static const CpuCodegen known{.family = &family(),
                                 .in_modules = module_format::Architecture::AArch64,
                                 .backend = "AArch64",
+                                .triple = "aarch64-unknown-linux-gnu",
                                 .baseline = "generic",
                                 .features_of_cpu = features_of_cpu,
                                 .cpu_names = cpu_names,

@@ -21,7 +21,6 @@ const CpuFamily& family() {
       .name = "aarch64",
       .elf_machine = EM_AARCH64,
       .code = "AArch64",
-      .triple = "aarch64-unknown-linux-gnu",
       .least = "neon",
       .least_text = "NEON",
       .too_old = {},

@@ -51,6 +51,7 @@ const GpuCodegen& codegen() {
                                 .device = module_format::Device::Cuda,
                                 .emulated = module_format::Device::CudaEmulated,
                                 .backend = "NVPTX",
+                                .triple = "nvptx64-nvidia-cuda",
                                 .language = "ptx",
                                 .assembly_comment = "//",
                                 .assembler = "ptxas",

@@ -231,7 +231,6 @@ GpuTargetName take_apart(std::string_view name) {
 Target make_cuda(const GpuArchitecture& arch, Target host) {
   Target t;
   t.device = DeviceKind::kGpu;
-  t.triple = "nvptx64-nvidia-cuda";
   t.cpu = arch.name;
   t.features = host.features;
   t.rank = kGpuRank + 2 * arch.model.compute_capability + (arch.name.ends_with('a') ? 1 : 0);

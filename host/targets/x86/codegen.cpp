@@ -36,6 +36,7 @@ const CpuCodegen& codegen() {
   static const CpuCodegen known{.family = &family(),
                                 .in_modules = module_format::Architecture::X86_64,
                                 .backend = "X86",
+                                .triple = "x86_64-unknown-linux-gnu",
                                 .baseline = "x86-64",
                                 .features_of_cpu = features_of_cpu,
                                 .cpu_names = cpu_names,

@@ -23,7 +23,6 @@ const CpuFamily& family() {
   static const CpuFamily known{.name = "x86_64",
                                .elf_machine = EM_X86_64,
                                .code = "x86-64",
-                               .triple = "x86_64-unknown-linux-gnu",
                                .least = "sse4.2",
                                .least_text = "SSE4.2 (x86-64-v2) or better",
                                .too_old = kTooOld,
