@@ -243,7 +243,8 @@ static Stmt tile_step(const TilePlan& plan, const std::vector<Stmt>& ahead) {
   return block(std::move(code));
 }
 
-/// The block of accumulators, as high as the plan says: sums begin, take all steps and are stored.
+/// The block of accumulators, as high as the plan says, inside of the plan's outer loops: sums begin, take
+/// all steps and are stored.
 Stmt NestBuilder::build_accumulators(StageState& state, TilePlan plan) {
   plan_dots(state, plan);
   std::vector<Stmt> zero, resume, store;
@@ -265,8 +266,7 @@ Stmt NestBuilder::build_accumulators(StageState& state, TilePlan plan) {
   const std::vector<Stmt> ahead =
       spread(spread(fetch_weights(state, plan), fetch_results(state, plan)), fetch_rows(state, plan));
   const Stmt steps = build_loops(state, plan.steps, 0, Purpose::kCompute, true, tile_step(plan, ahead));
-  return build_loops(state, plan.outer, 0, Purpose::kCompute, true,
-                     block({start, steps, block(std::move(store))}));
+  return block({start, steps, block(std::move(store))});
 }
 
 /// Heights of a block, of which one is computed, the lowest last: of each less than a third is in vain.
@@ -279,10 +279,8 @@ static std::vector<int64_t> heights_of(int64_t row_tiles) {
   return heights;
 }
 
-Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
-  TilePlan plan = plan_tiles(state, first_reduce);
-  const Expr& end = state.stage->tiles()->rows_end;
-  if (!end) return build_accumulators(state, std::move(plan));
+/// The lowest block that holds the rows before `end`; none where there are no such rows.
+Stmt NestBuilder::build_heights(StageState& state, TilePlan plan, const Expr& end) {
   const auto& axes = state.op().axes;
   const Expr row = state.axis_values.at(axes[axes.size() - 2]->var.as<VarNode>());
   const Expr left = simplifier_.simplify(end - substitute(row, at_tile(state, plan.first_tile, 0, 0)));
@@ -295,6 +293,13 @@ Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
     lower = lower ? if_stmt(lt(held, left), computed, lower) : if_stmt(lt(Expr(0), left), computed);
   }
   return lower;
+}
+
+Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
+  const TilePlan plan = plan_tiles(state, first_reduce);
+  const Expr& end = state.stage->tiles()->rows_end;
+  const Stmt computed = end ? build_heights(state, plan, end) : build_accumulators(state, plan);
+  return build_loops(state, plan.outer, 0, Purpose::kCompute, true, computed);
 }
 
 /// Registers for what build_tiles() writes: weights have their full height, all others the tile's rows.

@@ -96,6 +96,7 @@ class NestBuilder {
   TilePlan plan_tiles(const StageState& state, int first_reduce) const;
   void plan_dots(const StageState& state, TilePlan& plan);
   Stmt build_accumulators(StageState& state, TilePlan plan);
+  Stmt build_heights(StageState& state, TilePlan plan, const Expr& end);
   Stmt build_tiles(StageState& state, int first_reduce);
   Stmt configure_tiles(const StageState& state) const;
   // fetch_weights.cpp

@@ -142,6 +142,7 @@ TEST(TilesOfBytes, GiveTheSumsOfOpenBatchesOfSequences) {
   expect_open_sums("B, 1", 70, 96, {{1, 1}, {5, 1}, {29, 1}});
   // Enough rows to share these out.
   expect_open_sums("B, 150", 70, 96, {{1, 150}, {2, 150}, {3, 150}});
+  expect_open_sums("B, 150", 3072, 96, {{1, 150}, {3, 150}});
 }
 
 /// A product on tiles, as nodes: that of its packed weight, and its own.
@@ -171,15 +172,15 @@ class ProductOnTiles {
     EXPECT_EQ(schedule.rule, "tiles");
     return lower_schedule(schedule, inputs, "dense");
   }
-  /// What the loops compute of so many rows.
-  void expect_product(const LoopKernel& kernel, int64_t rows) const {
+  /// What the loops compute of so many rows; `size`: of the open dimension.
+  void expect_product(const LoopKernel& kernel, int64_t rows, int64_t size) const {
     const ConstantPtr x = some_bytes(rows, weight_->type.shape[0].value());
     std::vector<int32_t> sums(static_cast<size_t>(rows * weight_->type.shape[1].value()));
     auto span_of = [](const ConstantPtr& c) {
       return std::span<std::byte>(const_cast<std::byte*>(c->bytes), c->size);
     };
     std::map<std::string, int64_t> symbols;
-    for (const std::string& name : kernel.symbols) symbols[name] = rows;
+    for (const std::string& name : kernel.symbols) symbols[name] = size;
     evaluate(kernel, {span_of(x), span_of(packed_), std::as_writable_bytes(std::span<int32_t>(sums))},
              symbols);
     EXPECT_EQ(sums, sums_of_bytes<int8_t>(x, weight_, 0)) << rows << " rows";
@@ -204,14 +205,21 @@ TEST(TilesOfBytes, HaveWeightsPackedAsTheirExpressionSays) {
 TEST(TilesOfBytes, HaveLoopsThatComputeTheProductWhereverTheyAreEvaluated) {
   for (int64_t rows : {1, 2, 4, 6, 31}) {
     const ProductOnTiles product(std::to_string(rows), 70, 200);
-    product.expect_product(run_loop_passes(product.nest(), {}), rows);
+    product.expect_product(run_loop_passes(product.nest(), {}), rows, rows);
   }
 }
 
 TEST(TilesOfBytes, HaveLoopsForAnyNumberOfRows) {
   const ProductOnTiles product("N", 70, 40);
   const LoopKernel kernel = run_loop_passes(product.nest(), {});
-  for (int64_t rows = 1; rows <= 30; ++rows) product.expect_product(kernel, rows);
+  for (int64_t rows = 1; rows <= 30; ++rows) product.expect_product(kernel, rows, rows);
+}
+
+TEST(TilesOfBytes, HaveLoopsForOpenBlocksOfGreatDepth) {
+  // Each part of the depth passes all rows of a block, whose sums lie in memory until the next one.
+  const ProductOnTiles product("N, 150", 1600, 32);
+  const LoopKernel kernel = run_loop_passes(product.nest(), {});
+  for (int64_t size : {1, 2}) product.expect_product(kernel, 150 * size, size);
 }
 
 int64_t count_tiles(const Stmt& body, TileNode::Op op) {
