@@ -49,6 +49,8 @@ RowBlocks in_tiles(int64_t size, int64_t count, int64_t rows, TileUnit unit);
 /// Ways to cut `extent` results that adjoin.
 std::vector<RowBlocks> row_blocks(int64_t extent, TileUnit unit);
 /// The way to cut results that adjoin, of which only a run tells how many there are: a multiple of `known`.
+/// Into high blocks, whose operand is made once for many columns; but where they may be few, for units of
+/// single rows, beside whose products it takes little to make it again, into the lowest.
 RowBlocks open_row_blocks(int64_t known, TileUnit unit);
 /// Ways to cut `lines` lines of `results` results each, `pitch` rows apart, of so many images.
 std::vector<RowBlocks> line_blocks(int64_t images, int64_t lines, int64_t results, int64_t pitch,

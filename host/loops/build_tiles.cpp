@@ -133,7 +133,7 @@ TilePlan NestBuilder::plan_tiles(const StageState& state, int first_reduce) cons
   const std::string& name = state.op().name;
   const auto* root = state.body.as<ReduceNode>();
   const auto count = static_cast<int>(state.leaf_vars.size());
-  TilePlan plan(state.stage->tiles()->unit);
+  TilePlan plan(*state.stage->tiles());
   plan.first_tile = count - 5;
   internal_check(root && root->reduce == ReduceKind::kSum && !root->condition && state.buffer &&
                      state.buffer->dtype == plan.tile.sum && first_reduce <= plan.first_tile && !state.root,
@@ -297,14 +297,14 @@ Stmt NestBuilder::build_heights(StageState& state, TilePlan plan, const Expr& en
 
 Stmt NestBuilder::build_tiles(StageState& state, int first_reduce) {
   const TilePlan plan = plan_tiles(state, first_reduce);
-  const Expr& end = state.stage->tiles()->rows_end;
+  const Expr& end = state.stage->region().rows_end;
   const Stmt computed = end ? build_heights(state, plan, end) : build_accumulators(state, plan);
   return build_loops(state, plan.outer, 0, Purpose::kCompute, true, computed);
 }
 
 /// Registers for what build_tiles() writes: weights have their full height, all others the tile's rows.
 Stmt NestBuilder::configure_tiles(const StageState& state) const {
-  TilePlan plan(state.stage->tiles()->unit);
+  TilePlan plan(*state.stage->tiles());
   const size_t first = state.leaf_extents.size() - 5;
   plan.row_tiles = constant_of(state.leaf_extents[first]).value();
   plan.column_tiles = constant_of(state.leaf_extents[first + 1]).value();

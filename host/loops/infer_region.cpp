@@ -124,6 +124,7 @@ void StageProgram::infer_region(StageState& state) {
   internal_check(!first, "{} is attached but nothing reads it", op.name);
   if (state.stage->tiles()) round_to_tiles(state);
   shift_inwards(state);
+  end_rows(state);
 }
 
 /// Stage::shift_region, where a region of the extent that was found fits the axis.
@@ -135,6 +136,14 @@ void StageProgram::shift_inwards(StageState& state) {
     const Expr last = simplifier.simplify(state.op().axes[d]->extent - state.extent[d]);
     if (simplifier.prove(ge(last, Expr(0)))) state.low[d] = simplifier.simplify(min(state.low[d], last));
   }
+}
+
+/// Stage::read_rows_below, where a run tells how large the region is; a guard keeps to it in others.
+void StageProgram::end_rows(StageState& state) {
+  const Expr& end = state.stage->region().rows_end;
+  if (!end) return;
+  const size_t rows = state.extent.size() - 2;
+  if (!constant_of(state.extent[rows])) state.extent[rows] = simplifier.simplify(end - state.low[rows]);
 }
 
 /// Whole tiles: the region of an axis becomes a multiple of the factor by which the axis is split first.

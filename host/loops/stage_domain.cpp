@@ -187,6 +187,10 @@ void StageProgram::make_guards(StageState& state, const AxisExprs& offsets, cons
     const Expr claim = substitute(condition, values);
     require(claim, claim, StageGuard::Kind::kTerm);
   }
+  if (const Expr& end = state.stage->region().rows_end; end.get() && !state.stage->tiles()) {
+    const VarNode* row = state.op().axes[state.op().axes.size() - 2]->var.as<VarNode>();
+    require(lt(state.axis_values.at(row), end), lt(state.axis_reach.at(row), end), StageGuard::Kind::kUnread);
+  }
   if (!state.computes_part()) return;
   for (size_t i = 0; i < state.op().axes.size(); ++i) {
     const IterVarPtr& axis = state.op().axes[i];

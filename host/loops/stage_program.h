@@ -19,6 +19,7 @@ struct StageGuard {
   enum class Kind : uint8_t {
     kSplit,   ///< the loops of a split go beyond its axis
     kDomain,  ///< the region goes beyond the tensor
+    kUnread,  ///< nobody reads the row (Stage::read_rows_below)
     kThread,  ///< the stage uses fewer threads than there are
     kTerm,    ///< elsewhere what is summed is zero
   };
@@ -121,6 +122,7 @@ class StageProgram {
   void infer_region(StageState& state);
   void round_to_tiles(StageState& state) const;
   void shift_inwards(StageState& state);
+  void end_rows(StageState& state);
   std::set<const VarNode*> enclosing_vars(const StageState& state) const;
   std::set<const VarNode*> fixed_vars(const StageState& state) const;
   bool add_read(StageState& state, const std::vector<Expr>& indices, const std::set<const VarNode*>& fixed,

@@ -78,10 +78,10 @@ std::string kind_of(const Stage& stage, const IterVar* leaf) {
 
 void add_choices(const Stage& stage, std::string& text) {
   if (stage.mma()) line(text, "the three innermost loops are a matrix instruction");
-  if (const TileProducts* tiles = stage.tiles()) {
-    line(text, fmt::format("the five innermost loops are products of {}", name_of(tiles->unit)));
-    if (tiles->rows_end) line(text, fmt::format("rows from {} on are not read", to_string(tiles->rows_end)));
-  }
+  if (stage.tiles())
+    line(text, fmt::format("the five innermost loops are products of {}", name_of(*stage.tiles())));
+  if (const Expr& end = stage.region().rows_end)
+    line(text, fmt::format("rows from {} on are not read", to_string(end)));
   if (stage.memory().row_padding > 0)
     line(text, fmt::format("rows are {} elements longer", stage.memory().row_padding));
   if (stage.memory().double_buffered) line(text, "double-buffered");
@@ -134,6 +134,8 @@ std::string_view word(StageGuard::Kind kind) {
       return "within the axis";
     case StageGuard::Kind::kDomain:
       return "within the tensor";
+    case StageGuard::Kind::kUnread:
+      return "rows that are read";
     case StageGuard::Kind::kThread:
       return "of the threads";
     case StageGuard::Kind::kTerm:

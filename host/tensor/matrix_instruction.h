@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "host/machine/tile_unit.h"
-#include "host/tensor/expr.h"
 
 namespace gantry {
 
@@ -17,13 +16,7 @@ enum class MmaShape : uint8_t {
   kM16N8K8F16,    ///< from sm_75
 };
 
-/// What a stage on a CPU's tile unit asks of it.
-struct TileProducts {
-  TileUnit unit;
-  Expr rows_end;  ///< see Stage::read_rows_below; null: not said
-};
-
-/// Of a stage at most one: MmaShape for its three innermost leaves (m, n, k), TileProducts for its five.
-using MatrixInstruction = std::variant<std::monostate, MmaShape, TileProducts>;
+/// Of a stage at most one: MmaShape for its three innermost leaves (m, n, k), TileUnit for its five.
+using MatrixInstruction = std::variant<std::monostate, MmaShape, TileUnit>;
 
 }  // namespace gantry

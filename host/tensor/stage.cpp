@@ -58,13 +58,12 @@ void Stage::tensorize(const IterVarPtr& axis, MmaShape shape) {
 void Stage::tensorize_tiles(const IterVarPtr& axis, TileUnit unit) {
   internal_check(order_.position_of(axis, "tensorize_tiles") + 5 == leaves().size(),
                  "tensorize_tiles of {}: {} is not the fifth loop from inside", op_->name, axis->name());
-  instruction_ = TileProducts{unit, Expr()};
+  instruction_ = unit;
 }
 
 void Stage::read_rows_below(Expr end) {
-  auto* tiles = std::get_if<TileProducts>(&instruction_);
-  internal_check(tiles != nullptr, "read_rows_below of {}, which computes no tiles", op_->name);
-  tiles->rows_end = std::move(end);
+  internal_check(op_->axes.size() > 1, "read_rows_below of {}, which has no rows", op_->name);
+  region_.rows_end = std::move(end);
 }
 
 void Stage::sum_in_half(std::vector<IterVarPtr> axes) {

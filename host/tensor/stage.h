@@ -38,7 +38,7 @@ class Stage {
   const Prefetches& prefetches() const { return prefetches_; }
   /// Null where the innermost leaves are no such instruction.
   const MmaShape* mma() const { return std::get_if<MmaShape>(&instruction_); }
-  const TileProducts* tiles() const { return std::get_if<TileProducts>(&instruction_); }
+  const TileUnit* tiles() const { return std::get_if<TileUnit>(&instruction_); }
 
   /// Divides `axis` into (outer, inner of extent factor). `factor` may be symbolic only if it divides
   /// exactly.
@@ -100,10 +100,6 @@ class Stage {
   /// where the operand must have its copy. The region is rounded up to whole tiles: a and b must have
   /// elements there (any).
   void tensorize_tiles(const IterVarPtr& axis, TileUnit unit);
-  /// After tensorize_tiles: nobody reads rows of the result (its last axis but one) from `end` on, which only
-  /// a run tells. Of the row tiles that registers accumulate at once as many are computed as hold the rows
-  /// before it, and at most half as many more; what lies beyond is left as it is.
-  void read_rows_below(Expr end);
   /// The stage is a sum in f32 of products cast(a) * cast(b), a and b in f16. The products of the leaves from
   /// the last of `axes` inwards, reduction ones around data ones of constant extent, are added in f16, by
   /// multiply-adds that round once where the target has them. Their sums are added in f16 too, from the axis
@@ -127,6 +123,10 @@ class Stage {
   /// At root, no output: computes and keeps only the box around the elements that are read, where lowering
   /// finds one, instead of all.
   void bound_to_reads() { region_.bounded = true; }
+  /// Nobody reads rows of the result (its last axis but one) from `end` on, which only a run tells: they are
+  /// left as they are. With tensorize_tiles, of the row tiles that registers accumulate at once as many are
+  /// computed as hold the rows before it, and at most half as many more. CPUs only.
+  void read_rows_below(Expr end);
   /// Terms of the stage's sum are zero where `condition`, in terms of the op's axes and reduction axes, is
   /// false: lowering leaves out iterations of the innermost leaf that it depends on. Any number of them. CPUs
   /// only.

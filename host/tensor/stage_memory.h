@@ -23,6 +23,7 @@ struct StageMemory {
 struct StageRegion {
   bool bounded = false;             ///< see Stage::bound_to_reads
   std::vector<IterVarPtr> shifted;  ///< see Stage::shift_region
+  Expr rows_end;                    ///< see Stage::read_rows_below; null: not said
 };
 
 }  // namespace gantry

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/tensor/simplify.h"
 #include "tests/loops/run_schedule.h"
 
 namespace gantry::test {
@@ -155,6 +156,43 @@ TEST(BoundToReads, ComputesAndKeepsTheBoxThatIsRead) {
   EXPECT_EQ(near.check([](int64_t i) { return i + 7; }), 14);
   const PartlyRead all([](const Expr& i) { return i * Expr(4); });
   EXPECT_EQ(all.check([](int64_t i) { return i * 4; }), 37);
+}
+
+/// y(i, j) = 4 x(i, j), by way of doubles of more rows than x has: to compute one beyond these is an error.
+struct RowsBeyond {
+  Expr rows = symbol_var("N");
+  Tensor x = placeholder({rows, Expr(4)}, DType::kF32, "x");
+  Tensor twice = compute(
+      {rows + Expr(9), Expr(4)}, [this](auto& i) { return x(i) + x(i); }, "twice");
+  Tensor y = compute(
+      {rows, Expr(4)}, [this](auto& i) { return twice(i) + twice(i); }, "y");
+  Schedule schedule{{y}};
+  IterVarPtr block = schedule[y].split(schedule[y].axes()[0], 8).first;
+
+  RowsBeyond() { schedule[twice].read_rows_below(rows); }
+  void check() const {
+    for (int64_t count : {1, 7, 8, 19}) {
+      const Floats xs = random_floats(static_cast<size_t>(count) * 4);
+      Floats expected;
+      for (float element : xs) expected.push_back(4 * element);
+      EXPECT_THAT(run_schedule(schedule, {x}, {xs}, expected.size(), {{"N", count}}),
+                  testing::Pointwise(testing::Eq(), expected));
+    }
+  }
+};
+
+TEST(ReadRowsBelow, LeavesOutThoseBeyondWhereverRowsAreComputed) {
+  const RowsBeyond at_root;
+  at_root.check();
+  RowsBeyond in_blocks;
+  in_blocks.schedule[in_blocks.twice].compute_at(in_blocks.schedule[in_blocks.y], in_blocks.block);
+  in_blocks.check();
+  RowsBeyond bounded;
+  bounded.schedule[bounded.twice].bound_to_reads();
+  bounded.check();
+  const LoopKernel kernel = lower_schedule(bounded.schedule, {bounded.x}, "k");
+  EXPECT_TRUE(structurally_equal(kernel.scratch.at(0)->element_count, simplify(bounded.rows * Expr(4))))
+      << "no memory for rows that nobody reads";
 }
 
 TEST(SkipUnless, LeavesOutTermsThatAreZero) {

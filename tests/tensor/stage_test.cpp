@@ -105,7 +105,6 @@ TEST(StageInstruction, IsTheOneThatWasAskedForLast) {
   Doubled d;
   EXPECT_EQ(d.out.mma(), nullptr);
   EXPECT_EQ(d.out.tiles(), nullptr);
-  EXPECT_THAT(refusal([&] { d.out.read_rows_below(Expr(3)); }), HasSubstr("read_rows_below of y"));
   const IterVarPtr rows = d.out.split(d.out.axes()[0], 2).first;
   d.out.split(d.out.axes()[1], 2);
   d.out.split(d.out.leaves().back(), 1);
@@ -116,9 +115,19 @@ TEST(StageInstruction, IsTheOneThatWasAskedForLast) {
   d.out.tensorize_tiles(rows, TileUnit{});
   EXPECT_EQ(d.out.mma(), nullptr);
   ASSERT_NE(d.out.tiles(), nullptr);
-  EXPECT_FALSE(d.out.tiles()->rows_end);
+  EXPECT_EQ(*d.out.tiles(), TileUnit{});
+}
+
+TEST(StageRegion, EndsWithTheRowsThatAreRead) {
+  Doubled d;
+  EXPECT_FALSE(d.out.region().rows_end);
   d.out.read_rows_below(Expr(3));
-  EXPECT_TRUE(structurally_equal(d.out.tiles()->rows_end, Expr(3)));
+  EXPECT_TRUE(structurally_equal(d.out.region().rows_end, Expr(3)));
+  const Tensor line = compute(
+      {Expr(8)}, [](const std::vector<Expr>&) { return Expr(1); }, "line");
+  Schedule schedule({line});
+  EXPECT_THAT(refusal([&] { schedule[line].read_rows_below(Expr(3)); }),
+              HasSubstr("read_rows_below of line"));
 }
 
 TEST(StageOperation, IsReplacedByCachesAlone) {

@@ -5,8 +5,9 @@
 //     product[rows][columns] on tile registers: for the columns, for the rows accumulated at once: for k
 //     output = epilogue(product)
 //
-// Where only a run tells how many rows there are, units of single rows (TileGeometry::rows) multiply as many
-// as there are. May these be few, threads share out the columns, and make the rows that they read:
+// Where only a run tells how many rows there are, as many tiles are computed as hold them, and of the operand
+// the rows that these read are made (Stage::read_rows_below). On units of single rows (TileGeometry::rows)
+// threads share out the columns where rows may be few, and make the rows that they read:
 //
 //   parallel for (block of columns)
 //     for (block of rows)
@@ -175,8 +176,7 @@ struct RowAxes {
   std::vector<IterVarPtr> inner;  ///< results of a line
   TailStrategy tail = TailStrategy::kShiftInwards;
   std::vector<RowBlocks> choices;
-  Expr count;  ///< of rows of which only a run tells how many there are, and of which any number is computed;
-               ///< else null
+  Expr count;  ///< of rows that adjoin, where only a run tells how many there are; else null
 };
 
 RowAxes dense_rows(Stage& owner, const TileGeometry& geometry) {
@@ -205,7 +205,7 @@ RowAxes dense_rows(Stage& owner, const TileGeometry& geometry) {
       known *= constant_extent(simplify(axis->extent)).value_or(1);
       count = count * axis->extent;
     }
-    if (geometry.rows == 1) rows.count = simplify(count);
+    rows.count = simplify(count);
     rows.choices = {open_row_blocks(known, geometry.unit)};
     rows.tail = TailStrategy::kGuard;
   }
@@ -290,6 +290,15 @@ void place_rows(Stage& rows, Stage& owner, const IterVarPtr& block, RowMakers ma
   }
 }
 
+/// Leaves out tiles without a row before `count`. Of the operand all rows are made that the tiles accumulated
+/// at once with the last of them may read.
+void leave_out_unread_rows(const TileStages& tiles, const Expr& count, const RowBlocks& blocks,
+                           int64_t reach) {
+  const Expr unit(blocks.unit_rows);
+  tiles.product->read_rows_below(count);
+  tiles.rows->read_rows_below(floordiv(count + unit - Expr(1), unit) * unit + Expr(reach));
+}
+
 /// The loops of the owner: those shared among threads, then the block's. Returns where a block begins, and
 /// where its product is computed.
 std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& rows, const TileBlocks& blocks,
@@ -371,7 +380,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   schedule_tile_product(*tiles.product, blocks.rows, columns,
                         tile_row_bytes(*tiles.rows->op(), blocks.rows.rows + reach) / depth_parts, geometry,
                         target.machine);
-  if (rows.count) tiles.product->read_rows_below(rows.count);
+  if (rows.count) leave_out_unread_rows(tiles, rows.count, blocks.rows, reach);
   const RowMakers makers = row_makers(blocks, *tiles.rows, depth_parts, target.machine);
   place_rows(*tiles.rows, owner, block, makers);
   schedule_rows(*tiles.rows, makers, depth_parts, geometry);
