@@ -100,10 +100,12 @@ std::vector<Stmt> NestBuilder::fetch_weights(const StageState& state, const Tile
   if (!weights.first) return {};
   const ChunkLoops loops = chunk_loops(state, plan.first_tile, weights.first->index);
   // Read once, weights are wanted in the first-level cache: those of the next step. A chunk has time to
-  // arrive in the second level while this one is read again and again: each step asks for its share.
-  const bool again = loops.repeats > 1;
+  // arrive in the second level while this one is read again and again: each step asks for its share. Behind
+  // tiles that are fewer than they might be come no others of the block, which would ask for theirs.
+  const int64_t repeats = plan.height < plan.row_tiles ? 1 : loops.repeats;
+  const bool again = repeats > 1;
   const int64_t in_line = kLineBytes / byte_width(plan.tile.element);
-  const int64_t lines = ceil_div(weights.elements / in_line, loops.repeats);
+  const int64_t lines = ceil_div(weights.elements / in_line, repeats);
   const Expr begin = again ? next_chunk(state, loops, weights) + loops.position * Expr(lines * in_line)
                            : weights.first->index + Expr(weights.elements);
   std::vector<Stmt> hints;

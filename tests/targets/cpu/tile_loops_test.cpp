@@ -168,6 +168,14 @@ TEST(TileHints, AskForAShareOfTheNextWeightsInEachStep) {
   EXPECT_EQ(once.far, 0);
 }
 
+TEST(TileHints, AskForAllWeightsOfTheNextStepWhereNoOtherTilesFollow) {
+  // Of an open number of rows: pairs of tiles as of 128 rows, and the single tile that may be the last.
+  HintCounter counter;
+  counter.mutate_stmt(kernel_of(dense_network("N", 1024, 512, {kAmx, 2}), "nn.dense").body);
+  EXPECT_EQ(counter.far, 16);
+  EXPECT_EQ(counter.near, 64);
+}
+
 /// Leaves of a kernel its loops and the hints for one argument, which store a line where they point.
 class HintsAsStores : public StmtMutator {
  public:
