@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -50,13 +51,20 @@ inline bool has_tile_registers() {
   return !testing::target_with_tile_registers().empty();
 }
 
-inline ConstantPtr run_graph(const Graph& graph, const ConstantPtr& x, TileUnit unit, int threads = 2) {
+inline std::vector<std::byte> module_of(const Graph& graph, TileUnit unit, int threads = 2) {
   const std::string target = unit == kAmx ? testing::target_with_tile_registers() : target_with(unit);
-  const std::vector<std::byte> module =
-      testing::compile_to_bytes(graph, {.target = target, .threads = threads});
+  return testing::compile_to_bytes(graph, {.target = target, .threads = threads});
+}
+
+inline ConstantPtr run_module(const std::vector<std::byte>& module, const ConstantPtr& x, TileUnit unit,
+                              int threads = 2) {
   if (unit != kBfmmla) return testing::LocalModel(module, threads).run({x}).at(0);
   static testing::EmulatedBoard board;
   return testing::run_on_board(board.client(), module, {x}, threads).at(0);
+}
+
+inline ConstantPtr run_graph(const Graph& graph, const ConstantPtr& x, TileUnit unit, int threads = 2) {
+  return run_module(module_of(graph, unit, threads), x, unit, threads);
 }
 
 struct Layer {

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "tests/targets/cpu/tile_products.h"
 
@@ -144,16 +147,27 @@ TEST_P(TilesOnCpu, MultiplyMatricesOfAnySize) {
   }
 }
 
-TEST_P(TilesOnCpu, MultiplyMatricesOfUnknownHeight) {
-  Graph graph = dense_network("n", 64, 96, GetParam());
+/// One program for all of these numbers of rows.
+void expect_open_products(int64_t depth, int64_t units, const Arithmetic& by,
+                          const std::vector<int64_t>& lengths) {
+  const Graph graph = dense_network("n", depth, units, by);
   const ConstantPtr weight = graph.main.constants().at(0)->constant;
-  for (int64_t rows : {1, 31, 127, 128, 129, 400}) {
-    const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, 64}, 5);
-    EXPECT_LT(relative_error(run_graph(graph, x, GetParam().unit),
-                             expected_product(x->as<float>(), weight->as<float>(), rows, 64, 96)),
-              bound(GetParam()))
-        << rows << " rows";
+  const std::vector<std::byte> module = module_of(graph, by.unit);
+  for (int64_t rows : lengths) {
+    const ConstantPtr x = testing::random_tensor(DType::kF32, {rows, depth}, 5);
+    EXPECT_LT(relative_error(run_module(module, x, by.unit),
+                             expected_product(x->as<float>(), weight->as<float>(), rows, depth, units)),
+              bound(by))
+        << rows << " x " << depth << " x " << units;
   }
+}
+
+TEST_P(TilesOnCpu, MultiplyMatricesOfUnknownHeight) {
+  expect_open_products(64, 96, GetParam(), {1, 2, 15, 16, 17, 31, 32, 33, 100, 127, 128, 129, 400});
+}
+// Sums lie in memory between parts of the depth.
+TEST_P(TilesOnCpu, MultiplyDeepMatricesOfUnknownHeight) {
+  expect_open_products(2080, 48, GetParam(), {1, 17, 33, 129});
 }
 
 }  // namespace
