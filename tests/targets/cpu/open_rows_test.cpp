@@ -217,10 +217,13 @@ TEST_P(OpenRows, TakeTheWorkOfOneTileWhereTheyFitIt) {
   EXPECT_EQ(one.row_elements, full.row_elements);
 }
 
-// Of the operand those that the tiles accumulated at once read, by each block or by all together. Units of
-// single rows make them again for every block of columns.
-TEST_P(OpenRows, AreMadeAsFarAsTilesReadThem) {
-  if (tile().rows == 1) return;
+/// Units of single rows make those of the operand again for every block of columns.
+class OpenRowsOfHighTiles : public OpenRows {};
+INSTANTIATE_TEST_SUITE_P(Units, OpenRowsOfHighTiles, ::testing::Values(kAmx, kBfmmla),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+// By each block for itself, or by all together where the operand is large.
+TEST_P(OpenRowsOfHighTiles, AreMadeOnceAsFarAsTilesReadThem) {
   const int64_t together = tile().row_tiles * tile().rows;
   for (int64_t depth : {70, 3136}) {
     const OpenDense dense(depth, 32, {GetParam(), 1});
