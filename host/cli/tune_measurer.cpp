@@ -148,6 +148,12 @@ size_t MachineMeasurer::batches_at_once() const {
   return std::max(2 * std::max<size_t>(boards, 1), parts_->programs.builders());
 }
 
+double MachineMeasurer::waited_s() const {
+  double waited = 0;
+  for (const auto& seat : parts_->seats) waited = std::max(waited, seat->waited_s());
+  return waited;
+}
+
 runtime::SharedBytes MachineMeasurer::module_of(const Choices& choices) {
   return parts_->programs.program_of(choices)->module;
 }

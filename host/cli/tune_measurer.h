@@ -53,6 +53,8 @@ class MachineMeasurer : public tune::Measurer {
   std::pair<size_t, size_t> compile_hosts() const;
 
   size_t batches_at_once() const override;
+  /// Of the machine that has waited longest.
+  double waited_s() const override;
   tune::Profile profile(const tune::Choices& choices) override;
   std::vector<tune::Batch> measure(const tune::Choices& base,
                                    const std::vector<std::vector<tune::Trial>>& batches,

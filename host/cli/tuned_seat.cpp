@@ -102,9 +102,15 @@ auto TunedSeat::with_patience(const Play& play) {
 }
 
 double TunedSeat::take_turn() {
-  if (turn_) return turn_->pause();
-  turn_ = cli::take_turn(options_, turns_, invocation_, {});
-  return turn_->record().waited_s;
+  double waited = 0;
+  if (turn_) {
+    waited = turn_->pause();
+  } else {
+    turn_ = cli::take_turn(options_, turns_, invocation_, {});
+    waited = turn_->record().waited_s;
+  }
+  waited_s_ += waited;
+  return waited;
 }
 
 void TunedSeat::start(Execution& execution) {

@@ -56,6 +56,8 @@ class TunedSeat {
   void move_to(const TuneMachine& machine);
   /// Connects, if nothing was done there yet.
   rpc::BoardInfo board();
+  /// For others who measure there, in all.
+  double waited_s() const { return waited_s_; }
   ProfiledProcess profile(const runtime::SharedBytes& module);
   /// A round of fresh processes, whose first results are checked. `untuned_ms`: of a run; a trial that takes
   /// many times that is stopped. `thorough`: as of TunedRound.
@@ -88,6 +90,7 @@ class TunedSeat {
   Patience patience_;
   std::shared_ptr<const void> holds_;    ///< what the machine's key needs
   std::unique_ptr<MeasuringTurn> turn_;  ///< null: nothing was measured yet, or the machine is gone
+  double waited_s_ = 0;
   const Invocation& invocation_;
   uint64_t seed_;
   Random random_;

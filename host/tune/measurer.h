@@ -68,6 +68,8 @@ class Measurer {
   /// Batches that are best handed over together: some are built, or measured elsewhere, while others are
   /// measured.
   virtual size_t batches_at_once() const { return 1; }
+  /// Seconds in which it has waited for others who measure on the same machine, so far.
+  virtual double waited_s() const { return 0; }
   /// The whole network, as `gantry compare` does: new rounds begin until `seconds` have passed. Failures as
   /// measure().
   virtual Batch compare(const Choices& base, const Choices& other, double seconds) = 0;

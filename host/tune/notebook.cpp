@@ -169,6 +169,14 @@ std::vector<Remembered> Notebook::recall(const Task& task, const Decision& base)
   return store_ == nullptr ? std::vector<Remembered>() : costs_of(all(task.work), base);
 }
 
+std::optional<Decision> Notebook::confirmed(const Task& task) {
+  if (store_ == nullptr) return std::nullopt;
+  const std::vector<records::Record> records = all(task.work);
+  const records::Best best = records::best_of(records, facts_.setting);
+  if (!best.record || best.record->baseline != task.untuned) return std::nullopt;
+  return best.record->decision;
+}
+
 std::optional<RememberedTrial> Notebook::recall(const NetworkTrial& trial) {
   if (!keeps(trial)) return std::nullopt;
   std::optional<RememberedTrial> last;

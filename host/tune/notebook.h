@@ -72,6 +72,9 @@ class Notebook {
   /// of.
   std::vector<Remembered> recall(const Task& task, const Decision& base);
   std::vector<Remembered> recall(const Task& task) { return recall(task, task.untuned); }
+  /// What records of the setting decide by (records::best_of), where that was compared with the untuned
+  /// decision.
+  std::optional<Decision> confirmed(const Task& task);
   /// The last outcome; none where nothing is known, as above.
   std::optional<RememberedTrial> recall(const NetworkTrial& trial);
   /// Writes what is left; a user error where it cannot be.

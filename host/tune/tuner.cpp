@@ -48,6 +48,7 @@ TuneResult Tuner::run() {
   play_layouts();
   play_fusions();
   play_combined();
+  if (options_.resume) begin_with_confirmed();
   accept_promising();
   while (wants_more()) {
     for (size_t i = 0; i < kBatches && wants_more(); ++i) {
@@ -66,6 +67,10 @@ double Tuner::final_seconds() const {
   const double combined = choices_.combined != untuned_.combined ? combined_seconds() : 0;
   const double sure = 2.5 + (lays ? 1 : 0) + (choices_.apart != untuned_.apart ? 1 : 0);
   return std::max(share, sure * sure_estimate()) + combined;
+}
+
+double Tuner::planned_end() const {
+  return sure_seconds_ > 0 ? final_seconds() : std::min(final_seconds(), options_.seconds / 2);
 }
 
 void Tuner::tell(const std::string& doing) const {
@@ -111,11 +116,27 @@ void Tuner::recall(size_t task, const Decision& base, double base_cost) {
   }
 }
 
+void Tuner::begin_with_confirmed() {
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    TaskState& state = states_[i];
+    if (state.laid) continue;  // the records compare with kernels that lie as the untuned one does
+    const std::optional<Decision> decision = tools_.notebook.confirmed(tasks_[i]);
+    const std::optional<double> cost = decision ? state.search.cost_of(*decision) : std::nullopt;
+    if (!cost) continue;
+    choices_[i] = *decision;
+    state.search.move_to(*decision);
+    ++result_.accepted;
+    state.promising.reset();  // it was so beside the untuned decision
+    for (const Remembered& one : tools_.notebook.recall(tasks_[i]))
+      if (one.cost) note_promising(i, one.decision, *one.cost);
+  }
+}
+
 bool Tuner::wants_more() {
   if (!ended_.empty()) return false;
   if (options_.trials && result_.trials >= *options_.trials) {
     ended_ = "all trials are made";
-  } else if (elapsed() + final_seconds() + quick_seconds_ > options_.seconds) {
+  } else if (elapsed() + planned_end() + quick_seconds_ > options_.seconds) {
     ended_ = "the time is over";
   }
   return ended_.empty();
@@ -146,7 +167,7 @@ bool Tuner::play_batches() {
   }
   if (batches.empty()) return false;
   tell(fmt::format("trying {} candidate{}", count, count == 1 ? "" : "s"));
-  const double begun = tools_.clock.seconds();
+  const double begun = worked();
   std::vector<Batch> results = tools_.measurer.measure(choices_, batches, Effort::kQuick);
   for (size_t i = 0; i < batches.size(); ++i) {
     for (const auto& [trial, ratio] : settled(batches[i], std::move(results[i]), Effort::kQuick))
@@ -154,7 +175,7 @@ bool Tuner::play_batches() {
   }
   in_flight_.clear();
   tools_.notebook.flush();
-  quick_seconds_ = tools_.clock.seconds() - begun;
+  quick_seconds_ = worked() - begun;
   tools_.model.learn(examples_);
   return true;
 }
@@ -308,9 +329,9 @@ void Tuner::accept_promising() {
   }
   if (trials.empty() || elapsed() + final_seconds() + sure_estimate() > options_.seconds) return;
   tell(fmt::format("confirming {} candidate{}", trials.size(), trials.size() == 1 ? "" : "s"));
-  const double begun = tools_.clock.seconds();
+  const double begun = worked();
   const std::vector<std::pair<Trial, Ratio>> results = measured(trials, Effort::kSure);
-  sure_seconds_ = std::max(sure_seconds_, tools_.clock.seconds() - begun);
+  sure_seconds_ = std::max(sure_seconds_, worked() - begun);
   for (const auto& [trial, ratio] : results) judge(trial, ratio);
   tools_.notebook.flush();
   for (const Trial& trial : trials) states_[trial.task].promising.reset();

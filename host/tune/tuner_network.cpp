@@ -69,10 +69,10 @@ ChangeTools Tuner::change_tools(NetworkQuestion question) {
   tools.measure = [this, question, lays](const std::vector<NetworkChange>& changes, Effort effort) {
     tell(fmt::format("{} {}", effort == Effort::kSure ? "confirming" : "trying",
                      lays ? "other layouts" : "kernels apart"));
-    const double begun = tools_.clock.seconds();
+    const double begun = worked();
     std::vector<Batch> results = measure_changes(choices_, changes, effort);
     double& seconds = effort == Effort::kSure ? sure_seconds_ : quick_seconds_;
-    seconds = std::max(seconds, tools_.clock.seconds() - begun);
+    seconds = std::max(seconds, worked() - begun);
     for (size_t i = 0; i < changes.size(); ++i) note(trial_of(question, changes[i]), results[i]);
     tools_.notebook.flush();
     return results;

@@ -37,9 +37,14 @@ class Tuner {
  private:
   double elapsed() const { return tools_.clock.seconds() - began_; }
   double seconds_left() const { return std::max(0.0, options_.seconds - elapsed()); }
+  /// Of the time what was not waiting for others who measure: only that says how long the next ones take.
+  double worked() const { return tools_.clock.seconds() - tools_.measurer.waited_s(); }
   /// What the end needs: a sure measurement, of layouts and of what is kept apart one more each, and a
   /// comparison.
   double final_seconds() const;
+  /// final_seconds(), but that a guess of it ends nothing in the first half of the time: the first trials
+  /// take the longest, as most is built for them.
+  double planned_end() const;
   /// What a comparison of combined products gets.
   double combined_seconds() const { return std::min(kCombinedShare * options_.seconds, kMostCompareSeconds); }
   /// Before one was made, by what a quick one took, most of which is a build.
@@ -51,6 +56,8 @@ class Tuner {
   void recall();
   /// What is known of a task's decisions by way of one whose cost is that, to untuned.
   void recall(size_t task, const Decision& base, double cost);
+  /// Goes on from what earlier runs confirmed of kernels; the end confirms it anew.
+  void begin_with_confirmed();
   bool wants_more();
   bool states_are_over() const;
 

@@ -53,6 +53,7 @@ class MadeUpMachine : public Measurer {
     return results;
   }
   size_t batches_at_once() const override { return at_once; }
+  double waited_s() const override { return waited; }
   std::vector<Batch> measure_whole(const Choices& base, const std::vector<Choices>& others,
                                    Effort effort) override {
     std::vector<Batch> results;
@@ -75,7 +76,8 @@ class MadeUpMachine : public Measurer {
   /// `trials`: where the choices differ.
   Batch measure_choices(const Choices& base, const Choices& with, const std::vector<Trial>& trials,
                         Effort effort) {
-    ++measurements;
+    if (++measurements == 1) clock_.now += first_s;
+    if (others_every > 0 && measurements % others_every == 0) wait(40);
     clock_.now += effort == Effort::kSure ? 8 : 1;
     Batch batch;
     for (const Trial& trial : trials) {
@@ -109,10 +111,18 @@ class MadeUpMachine : public Measurer {
   double of_combined = 1;  ///< what products that are combined take of what they take apart
   bool breaks_combined = false;
   double of_apart = 1;  ///< the same of what is kept apart
+  double first_s = 0;   ///< that the first measurement takes longer
+  size_t others_every = 0;  ///< each time after so many measurements somebody else has the machine
+  double waited = 0;        ///< for them
   size_t at_once = 1;
   size_t measurements = 0, whole_measurements = 0;
 
  private:
+  void wait(double seconds) {
+    clock_.now += seconds;
+    waited += seconds;
+  }
+
   double whole_of(const Choices& choices) {
     // What no decision of a task changes.
     double ms = 10 * (choices.combined ? of_combined : 1) * (choices.apart.empty() ? 1 : of_apart);

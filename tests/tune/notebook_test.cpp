@@ -86,6 +86,18 @@ TEST_F(NotebookTest, AFailureIsRememberedAsOne) {
   EXPECT_FALSE(known[0].cost);
 }
 
+TEST_F(NotebookTest, WhatIsConfirmedIsKnownWhereItWasComparedWithTheUntunedDecision) {
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.8), false);
+  notebook_.flush();
+  EXPECT_EQ(notebook_.confirmed(task_), std::nullopt) << "a trial alone";
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), true);
+  notebook_.flush();
+  EXPECT_EQ(notebook_.confirmed(task_), first_);
+  Task other = task_;
+  other.untuned = second_;
+  EXPECT_EQ(notebook_.confirmed(other), std::nullopt);
+}
+
 TEST_F(NotebookTest, RecordsOfAnotherSettingAreNotRecalled) {
   notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
   notebook_.flush();

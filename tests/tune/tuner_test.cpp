@@ -5,7 +5,9 @@
 
 #include <set>
 
+#include "tests/records/samples.h"
 #include "tests/tune/made_up_machine.h"
+#include "tests/tune/memory_store.h"
 
 namespace gantry::tune {
 namespace {
@@ -44,6 +46,28 @@ TEST(Tuner, IsOverInTime) {
     EXPECT_LT(setup.clock.now, seconds * 1.1) << seconds;
     EXPECT_GT(setup.clock.now, seconds * 0.5) << seconds;
   }
+}
+
+/// As where all kernels are built for it.
+TEST(Tuner, AFirstTrialThatTakesLongDoesNotEndIt) {
+  MadeUpRun setup(4, true_cost, 5);
+  setup.options.seconds = 60;
+  setup.machine.first_s = 10;
+  EXPECT_GT(setup.run().trials, 50U);
+  EXPECT_LT(setup.clock.now, 66);
+}
+
+TEST(Tuner, WaitingForOthersIsNotTakenForMeasuring) {
+  MadeUpRun setup(4, true_cost, 5);
+  setup.machine.others_every = 3;
+  double left = 0;  // when the trials ended
+  const auto hear = [&](const Progress& now) {
+    if (now.doing.starts_with("confirming what was found")) left = now.seconds_left;
+  };
+  tune(setup.all, setup.options,
+       {setup.machine, setup.screen, *setup.model, setup.notebook, setup.clock, hear});
+  EXPECT_GT(setup.machine.waited, 100);
+  EXPECT_LT(left, 75) << "a fifth of 300 s is for the end";
 }
 
 TEST(Tuner, MakesNoMoreTrialsThanItMay) {
@@ -192,6 +216,34 @@ TEST(Tuner, AGainBelowTheSmallestThatIsAskedForIsNotTaken) {
   const TuneResult result = left.run();
   EXPECT_EQ(result.accepted, 0U);
   EXPECT_FALSE(result.whole);
+}
+
+TEST(Tuner, AResumedRunGoesOnFromWhatWasConfirmed) {
+  const Decision confirmed{"direct", {{"block", 24}}}, lucky{"direct", {{"block", 48}}};
+  const Truth truth = [&](size_t, const Decision& decision) {
+    return decision == confirmed ? 0.95 : decision == small_space().proposed.front() ? 1.0 : 1.05;
+  };
+  MadeUpRun setup(2, truth, 7);
+  setup.machine.scatter = {.between = 0, .within = 1e-4, .slow_samples = 0, .loaded = 0};
+  MemoryStore store;
+  RunFacts facts;
+  facts.setting = records::testing::sample_setting();
+  facts.source = "a test";
+  setup.notebook = Notebook(&store, facts, {});
+  for (const Task& task : setup.all) {
+    setup.notebook.measured(task, confirmed, task.untuned,
+                            {.value = 0.95, .low = 0.94, .high = 0.96, .amount = 9.5, .base_amount = 10},
+                            true);
+    // A quick measurement that looked better than it was.
+    setup.notebook.measured(task, lucky, task.untuned,
+                            {.value = 0.9, .low = 0.8, .high = 1.1, .amount = 9, .base_amount = 10}, false);
+  }
+  setup.notebook.finish();
+  setup.options.resume = true;
+  setup.options.trials = 1;
+  const TuneResult result = setup.run();
+  ASSERT_TRUE(result.whole);
+  for (const TaskResult& task : result.tasks) EXPECT_EQ(task.decision, confirmed);
 }
 
 TEST(Tuner, ANetworkWithoutTasksIsDoneAtOnce) {
