@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "host/support/cleanup.h"
 #include "rpc/visible_text.h"
 
 namespace gantry::cli {
@@ -81,6 +82,7 @@ std::string printable(std::string_view text, std::FILE* stream) {
 }
 
 void print_err(std::string_view text) {
+  if (cleanup::has_begun()) return;
   // fmt::print would throw, and an exception on the way to report another ends the program.
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);

@@ -26,7 +26,7 @@ std::string styled(std::string_view text, Style style, std::FILE* stream);
 std::string printable(std::string_view text, std::FILE* stream);
 
 /// Writes to stderr. Where nobody reads it (a closed pipe, a full disk) the text is lost, and nothing fails
-/// for it.
+/// for it; nor is anything said once a signal ends the process.
 void print_err(std::string_view text);
 
 }  // namespace gantry::cli

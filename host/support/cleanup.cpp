@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -12,6 +13,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace gantry::cleanup {
 namespace {
@@ -27,7 +29,10 @@ struct Registry {
   std::timed_mutex mutex;
   std::set<std::string> paths;
   std::map<pid_t, Child::Group> children;
+  std::set<const LastAct*> acts;
 };
+
+std::atomic<bool> begun = false;
 
 /// Never destroyed: the waiting thread lives as long as the process.
 Registry& registry() {
@@ -78,9 +83,11 @@ void remove_paths(const std::set<std::string>& paths) {
 /// The lock is to be held until the process is dead.
 [[nodiscard]] std::unique_lock<std::timed_mutex> clean_up() {
   std::unique_lock lock(registry().mutex, kPatience);
+  begun = true;
   if (lock.owns_lock()) {
     kill_children(registry().children);
     remove_paths(registry().paths);
+    for (const LastAct* act : registry().acts) (*act)();
   }
   return lock;
 }
@@ -114,6 +121,10 @@ void end_process(int code) {
   ::_exit(code);
 }
 
+bool has_begun() {
+  return begun;
+}
+
 Section::Section() : lock_(registry().mutex) {}
 
 void Section::add(const std::filesystem::path& path) {
@@ -123,6 +134,16 @@ void Section::add(const std::filesystem::path& path) {
 
 void Section::remove(const std::filesystem::path& path) {
   registry().paths.erase(std::filesystem::absolute(path).string());
+}
+
+LastAct::LastAct(std::function<void()> act) : act_(std::move(act)) {
+  const Section section;
+  registry().acts.insert(this);
+}
+
+LastAct::~LastAct() {
+  const Section section;
+  registry().acts.erase(this);
 }
 
 Child::Child(const std::filesystem::path& program, char* const* arguments,

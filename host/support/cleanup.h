@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 
 namespace gantry::cleanup {
@@ -23,6 +24,10 @@ void start();
 /// Ends the process with that exit code, at once, after the same cleaning. For an error that cannot be
 /// thrown.
 [[noreturn]] void end_process(int code);
+
+/// Whether that cleaning, or a signal's, has begun: what fails from then on fails by it, and is nothing to
+/// tell of.
+bool has_begun();
 
 /// While it lives, no signal cleans up; if one is being cleaned up after, the constructor never returns.
 /// Short: it holds up the process's end. One a thread at a time.
@@ -38,6 +43,20 @@ class Section {
 
  private:
   std::unique_lock<std::timed_mutex> lock_;
+};
+
+/// What is still done where a signal ends the process while the object lives, when files and children are
+/// gone. It may not use a Section.
+class LastAct {
+ public:
+  explicit LastAct(std::function<void()> act);
+  LastAct(const LastAct&) = delete;
+  LastAct& operator=(const LastAct&) = delete;
+  ~LastAct();
+  void operator()() const { act_(); }
+
+ private:
+  std::function<void()> act_;
 };
 
 /// A program that runs beside this one, which is killed if a signal ends this process or the object goes

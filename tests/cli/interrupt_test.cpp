@@ -106,6 +106,8 @@ class Interrupt : public ::testing::Test {
       const Outcome outcome = folders_.wait(pid);
       EXPECT_TRUE(outcome.signal == number || outcome.code == 0) << outcome.code << " " << outcome.err;
       interrupted += outcome.signal == number ? 1 : 0;
+      EXPECT_THAT(outcome.err, ::testing::Not(::testing::HasSubstr("gantry: error")))
+          << "what ends with the process is no error";
       expect_nothing_left(before);
       if (output.empty()) continue;
       const std::string now = contents(folders_.path(output));
