@@ -219,7 +219,8 @@ int show_records(const RecordsOptions& options, const Invocation& invocation) {
 int export_records(const RecordsOptions& options, const Invocation& invocation) {
   const auto store = read_records(options.place, invocation);
   if (options.place.find("://") == std::string::npos) invocation.outputs->reads(options.place, "the records");
-  const std::string output = options.output.empty() ? "/dev/stdout" : options.output;
+  const bool to_stdout = options.output.empty() || options.output == "-";
+  const std::string output = to_stdout ? "/dev/stdout" : options.output;
   invocation.outputs->writes(output, FileKind::kRecords, "-o", options.force);
   OutputFile file(output);
   file.write(records::json_head());
@@ -235,7 +236,7 @@ int export_records(const RecordsOptions& options, const Invocation& invocation) 
       file.write(records::json_line(records::WorkProgram{work, *program}));
   }
   file.commit();
-  if (!options.output.empty()) invocation.note(fmt::format("{}: {} records", options.output, count));
+  if (!to_stdout) invocation.note(fmt::format("{}: {}", options.output, counted(count, "record")));
   return 0;
 }
 
@@ -256,8 +257,9 @@ int import_records(const RecordsOptions& options, const Invocation& invocation) 
   if (options.json) {
     print_out(report.dump(2) + "\n");
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: {} records imported, {} were there already, {} lines left out\n",
-                          store->place(), fresh.size(), all - fresh.size(), read.left_out));
+    print_out(fmt::format("{}: {} imported, {} there already, {} left out\n", store->place(),
+                          counted(fresh.size(), "record"), all - fresh.size(),
+                          counted(read.left_out, "line")));
   }
   return 0;
 }
@@ -276,7 +278,7 @@ int prune_records(const RecordsOptions& options, const Invocation& invocation) {
                   .dump(2) +
               "\n");
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: {} records {}\n", store->place(), count,
+    print_out(fmt::format("{}: {} {}\n", store->place(), counted(count, "record"),
                           options.dry_run ? "would be removed" : "removed"));
   }
   return 0;
@@ -296,9 +298,12 @@ int verify_records(const RecordsOptions& options, const Invocation& invocation) 
   for (const Record& record : asked) {
     const Verified verified = verify_record(record, *store, options.verify, invocation);
     if (verified.again) store->add(std::vector{*verified.again});
-    report.push_back({{"id", record.id},
-                      {"again", verified.again ? json_of(*verified.again) : nlohmann::ordered_json(nullptr)},
-                      {"why", verified.why}});
+    nlohmann::ordered_json again;
+    if (verified.again) {
+      again = json_of(*verified.again);
+      again.erase("id");  // the store gave it one
+    }
+    report.push_back({{"id", record.id}, {"again", again}, {"why", verified.why}});
     if (!options.json)
       print_out(fmt::format("{} {} {}: {}\n", record.id, record.op, decision_in_list(record),
                             visible_line(verdict_of(verified))));

@@ -1,5 +1,7 @@
 // `gantry records`: looks into records of tuning, carries them from one store to another, removes them.
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
@@ -10,6 +12,10 @@
 namespace gantry::cli {
 namespace {
 
+CLI::Validator is_record_id() {
+  return between(int64_t{1}, std::numeric_limits<int64_t>::max());
+}
+
 void add_place(CLI::App& command, RecordsOptions& options) {
   command.add_option("RECORDS", options.place, "A file, or postgresql://USER@HOST/DATABASE")->required();
 }
@@ -18,7 +24,7 @@ void add_filter_options(CLI::App& command, RecordsOptions& options) {
   records::Filter& filter = options.filter;
   command.add_option("--id", options.ids, "The record of this number; again for several")
       ->type_name("ID")
-      ->check(CLI::PositiveNumber.description(""))
+      ->check(is_record_id())
       ->allow_extra_args(false);
   command.add_option("--work", filter.work, "Of nodes that do this work, by the first digits of its digest")
       ->type_name("DIGEST");
@@ -27,7 +33,7 @@ void add_filter_options(CLI::App& command, RecordsOptions& options) {
   command.add_option("--machine", filter.machine, "Of this processor, as it calls itself")->type_name("NAME");
   command.add_option("--threads", filter.threads, "Of so many threads")
       ->type_name("N")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(between(1, 1024));
   command.add_option("--precision", filter.precision, "Of this precision")->type_name("PRECISION");
   command.add_option("--outcome", options.outcome, "Of what became so")
       ->type_name("measured|wrong|crashed|timed-out|misfit|build-failed")
@@ -83,7 +89,8 @@ void add_show(CLI::App& records, Invocation& invocation) {
       add_action(records, invocation, "show", "Show all that records say", options, show_records);
   command->add_option("ID", options->ids, "Their numbers, as `gantry records list` has them")
       ->required()
-      ->type_name("N");
+      ->type_name("N")
+      ->check(is_record_id());
   add_json(*command, *options);
   command->footer("Example:\n  gantry records show lab.db 1");
 }
@@ -92,7 +99,8 @@ void add_export(CLI::App& records, Invocation& invocation) {
   auto options = std::make_shared<RecordsOptions>();
   CLI::App* command =
       add_action(records, invocation, "export", "Write records as JSON Lines", options, export_records);
-  command->add_option("-o,--output", options->output, "Where to; default: stdout")->type_name("OUT.jsonl");
+  command->add_option("-o,--output", options->output, "Where to; default, and -: stdout")
+      ->type_name("OUT.jsonl");
   add_filter_options(*command, *options);
   add_best(*command, *options);
   add_force_option(*command, options->force);

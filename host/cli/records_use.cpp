@@ -81,7 +81,8 @@ void add_record_threads_option(CLI::App& command, int& threads) {
       .add_option("--record-threads", threads,
                   "Of --records those of so many threads; default: all, where they are of one number")
       ->type_name("N")
-      ->check(between(1, kMostThreads));
+      ->check(between(1, kMostThreads))
+      ->needs(command.get_option("--records"));
 }
 
 std::shared_ptr<records::Store> read_records(const std::string& place, const Invocation& invocation) {

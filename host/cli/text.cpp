@@ -42,11 +42,20 @@ std::string duration_text(double milliseconds) {
   return number_text(milliseconds * 1e6) + " ns";
 }
 
+std::string rough_duration_text(double seconds) {
+  return seconds < 120 ? fmt::format("{:.0f} s", seconds)
+                       : fmt::format("{:.0f} min", std::floor(seconds / 60));
+}
+
 std::string count_text(double value) {
   if (value >= 1e9) return number_text(value / 1e9) + " G";
   if (value >= 1e6) return number_text(value / 1e6) + " M";
   if (value >= 1e3) return number_text(value / 1e3) + " k";
   return number_text(value);
+}
+
+std::string counted(int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 Table::Table(std::vector<std::pair<std::string, Align>> columns) : columns_(std::move(columns)) {}

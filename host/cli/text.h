@@ -18,8 +18,13 @@ std::string number_text(double value);
 std::string rough_text(double value);
 /// Milliseconds with a fitting unit: "812 ns", "12.3 us", "4.56 ms", "1.23 s".
 std::string duration_text(double milliseconds);
+/// Of waits: "98 s", "4 min".
+std::string rough_duration_text(double seconds);
 /// "1.8 G", "250 M", "12 k"
 std::string count_text(double value);
+
+/// "1 record", "12 records"
+std::string counted(int64_t count, std::string_view what);
 
 /// Columns padded to their widest cell; the numeric ones flush right.
 class Table {

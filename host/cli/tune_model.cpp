@@ -75,9 +75,10 @@ tune::RunFacts run_facts(const tune::Network& network, const MachineMeasurer& me
   return facts;
 }
 
+/// What a narrow terminal has no room for comes last.
 std::string progress_text(const tune::Progress& progress) {
-  return fmt::format("{}; {} trials, {:.1f} % gained so far, {} left", progress.doing, progress.trials,
-                     100 * progress.gain, duration_text(1e3 * progress.seconds_left));
+  return fmt::format("{:.1f} % gained, {} left, {} trials; {}", 100 * progress.gain,
+                     rough_duration_text(progress.seconds_left), progress.trials, progress.doing);
 }
 
 /// "; 31 programs of 50 built on 2 of 4 compile hosts"

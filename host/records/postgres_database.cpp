@@ -169,6 +169,9 @@ class PostgresDatabase : public Database {
     const char* const values[] = {kConnectSeconds, "gantry", "10", "5", "30000", url_.c_str(), nullptr};
     connection_.reset(PQconnectdbParams(names, values, 1));
     if (connection_ == nullptr) throw std::bad_alloc();
+    // What goes wrong is said by whatever fails for it.
+    PQsetNoticeProcessor(
+        connection_.get(), [](void*, const char*) {}, nullptr);
     if (PQstatus(connection_.get()) != CONNECTION_OK)
       board_error("{}: cannot be reached: {}", place_, in_a_line(PQerrorMessage(connection_.get())));
     run(fmt::format("SET lock_timeout = {}", static_cast<int64_t>(patience_ * 1000)));

@@ -138,11 +138,15 @@ TEST_F(Records, OfTheNetworkTheyAreListedCarriedAndRemoved) {
       done({"records", "show", "lab.db", "1"}).out,
       HasSubstr("{form=layouts}; 0 {form=packed, block=8, rows=3}; 2 {form=packed, block=8, rows=3}"));
   done({"records", "export", "lab.db", "-o", "lab.jsonl"});
-  EXPECT_THAT(done({"records", "import", "other.db", "lab.jsonl"}).out, HasSubstr("1 records imported"));
+  EXPECT_THAT(done({"records", "import", "other.db", "lab.jsonl"}).out,
+              HasSubstr("1 record imported, 0 there already, 0 lines left out"));
+  EXPECT_EQ(done({"records", "export", "lab.db", "-o", "-"}).out, done({"records", "export", "lab.db"}).out);
+  EXPECT_THAT(folders_.run({"records", "list", "lab.db", "--id", "first"}).err,
+              HasSubstr("--id: 'first' is not a whole number from 1 to"));
   EXPECT_EQ(done({"records", "list", "other.db", "--op", "network", "--json"}).out,
             done({"records", "list", "lab.db", "--json"}).out);
   EXPECT_THAT(done({"records", "verify", "lab.db"}).out, HasSubstr("not measured: it is of a whole network"));
-  EXPECT_THAT(done({"records", "prune", "lab.db", "--op", "network"}).out, HasSubstr("1 records removed"));
+  EXPECT_THAT(done({"records", "prune", "lab.db", "--op", "network"}).out, HasSubstr("1 record removed"));
 }
 
 TEST_F(Records, WithoutTheOptionNothingIsAskedAndNothingSaid) {
@@ -168,6 +172,8 @@ TEST_F(Records, OfSeveralNumbersOfThreadsOneIsNamed) {
   record.key.setting.threads = 4;
   add(record);
   EXPECT_THAT(compiled()["decided"], IsEmpty());
+  EXPECT_THAT(folders_.run({"compile", "net.gir", "--record-threads", "4"}).err,
+              HasSubstr("--record-threads requires --records"));
   EXPECT_EQ(compiled({"--force", "--record-threads", "4"})["decided"][0]["record"], "lab.db: record 2");
 }
 

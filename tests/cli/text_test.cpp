@@ -21,6 +21,10 @@ TEST(Text, DurationsCarryAFittingUnit) {
   EXPECT_EQ(duration_text(0.5), "500.0 us");
   EXPECT_EQ(duration_text(0.0005), "500.0 ns");
   EXPECT_EQ(duration_text(0), "0 ns");
+  EXPECT_EQ(rough_duration_text(98.4), "98 s");
+  EXPECT_EQ(rough_duration_text(299), "4 min");
+  EXPECT_EQ(counted(0, "record"), "0 records");
+  EXPECT_EQ(counted(1, "record"), "1 record");
 }
 
 TEST(Text, BytesCarryBinaryUnits) {
