@@ -48,6 +48,7 @@ int register_board(const Options& options, const Invocation& invocation) {
         "{}: there is no such folder: give the key folder of the board's gantry-device, as this machine has "
         "it",
         board.keys.string());
+  board.keys = std::filesystem::canonical(board.keys);  // one folder has one name
   const std::string cpu = farm::check_board(board.address, board.keys);
   size_t of_type = 0;
   farm::FarmFile::update(folder, [&](farm::FarmFile& farm) {
@@ -130,10 +131,6 @@ Json status_json(const std::vector<farm::NodeBoards>& nodes, const std::vector<f
   return json;
 }
 
-std::string seconds_text(int64_t seconds) {
-  return seconds < 120 ? fmt::format("{} s", seconds) : fmt::format("{} min", seconds / 60);
-}
-
 }  // namespace
 
 int show_farm(bool json) {
@@ -166,8 +163,9 @@ int show_farm(bool json) {
         runs ? fmt::format(
                    "{} for {}, {} left",
                    comment && !comment->address.empty() ? "has " + comment->address : "is not ready yet",
-                   seconds_text(now - job.started), seconds_text(std::max<int64_t>(job.ends - now, 0)))
-             : fmt::format("waits for {}: {}", seconds_text(now - job.submitted), job.reason);
+                   rough_duration_text(double(now - job.started)),
+                   rough_duration_text(double(std::max<int64_t>(job.ends - now, 0))))
+             : fmt::format("waits for {}: {}", rough_duration_text(double(now - job.submitted)), job.reason);
     const std::string board = board_of(job);
     of_leases.row({std::to_string(job.id), visible_line(job.user),
                    board.empty() ? "compile host" : visible_line(board), visible_line(state)});

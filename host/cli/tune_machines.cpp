@@ -78,7 +78,7 @@ class LeasedMachines : public TuneMachines {
     const double waiting_s = pool_.waiting_s();
     const std::scoped_lock lock(mutex_);
     if (waiting_s <= 0) {
-      next_note_s_ = kFirstNoteS;
+      next_note_s_ = kFirstWaitNoteS;
       return "";
     }
     std::string words = pool_.words();
@@ -97,15 +97,12 @@ class LeasedMachines : public TuneMachines {
   std::string name() const override { return fmt::format("{} of a farm", type_); }
 
  private:
-  /// Then after twice that, and so on.
-  static constexpr double kFirstNoteS = 10;
-
   std::string type_;
   size_t count_;
   const Invocation& invocation_;
   farm::SlurmCommands slurm_;
   std::mutex mutex_;
-  double next_note_s_ = kFirstNoteS;
+  double next_note_s_ = kFirstWaitNoteS;
   farm::LeasePool pool_;  ///< the last: it asks slurm_ to its end
 };
 

@@ -13,6 +13,7 @@
 #include "host/farm/job_comment.h"
 #include "host/farm/lease_key.h"
 #include "host/farm/lease_machine.h"
+#include "host/support/cleanup.h"
 #include "host/support/error.h"
 #include "host/support/stopwatch.h"
 #include "rpc/client/client.h"
@@ -61,8 +62,7 @@ class Hold {
       std::this_thread::sleep_for(kLook);
     }
     log("begin", *held);
-    say({request_.lease, held->board.address, ""});
-    const std::string why = keep(*held);
+    const std::string why = serve(*held);
     held->client.reset();
     held->key.reset();
     log("end", *held, why);
@@ -111,6 +111,13 @@ class Hold {
       }
     }
     return nullptr;
+  }
+
+  /// keep(), with the client told where the board is. Its user ends it by a signal, most of the time.
+  std::string serve(Held& held) {
+    const cleanup::LastAct cancelled([&] { log("end", held, "its job was ended"); });
+    say({request_.lease, held.board.address, ""});
+    return keep(held);
   }
 
   /// Why it ends before its time; "": nobody uses it, or its time is over.

@@ -63,7 +63,8 @@ class SlurmError : public Error {
   bool unreachable_, never_reached_;
 };
 
-/// Every call throws SlurmError; a user error where this machine has no Slurm: no commands, no configuration.
+/// Every call throws SlurmError; a user error where this machine has no Slurm (no commands, no
+/// configuration), or that Slurm no such boards.
 class Slurm {
  public:
   virtual ~Slurm() = default;
@@ -100,6 +101,9 @@ class SlurmCommands : public Slurm {
   /// What `question` gives; the SlurmError that it throws knows whether the controller ever answered.
   template <typename Question>
   auto asked(const Question& question);
+
+  /// What sbatch prints. A user error where the first job is one that Slurm can never start.
+  std::string submitted(const JobRequest& request, const std::vector<std::string>& arguments);
 
   std::unique_ptr<LastWill> will_;  ///< null: nothing was submitted
   std::set<JobId> jobs_;

@@ -33,6 +33,12 @@ bool says_unreachable(const std::string& words) {
                          "Munge encode failed", "Protocol authentication error"});
 }
 
+/// Its words for a job that it will never start as it is configured.
+bool says_impossible(const std::string& words) {
+  return has_any(words, {"Requested node configuration is not available", "Invalid generic resource",
+                         "Invalid partition name", "invalid partition specified"});
+}
+
 /// Its words where it finds no slurm.conf.
 bool says_unconfigured(const std::string& words) {
   return has_any(words,
@@ -101,6 +107,18 @@ auto SlurmCommands::asked(const Question& question) {
   }
 }
 
+std::string SlurmCommands::submitted(const JobRequest& request, const std::vector<std::string>& arguments) {
+  try {
+    return asked([&] { return run(arguments, request.script); });
+  } catch (const SlurmError& error) {
+    // A node that was there before may come back.
+    if (will_ || !says_impossible(error.what())) throw;
+    user_error("Slurm has no {}{}: `gantry farm status` lists its boards, `sinfo` its partitions; {}",
+               request.board_type.empty() ? "compile host" : "board of type " + request.board_type,
+               request.partition.empty() ? "" : " in partition " + request.partition, error.what());
+  }
+}
+
 JobId SlurmCommands::submit(const JobRequest& request) {
   std::vector<std::string> arguments = {"sbatch",
                                         "--parsable",
@@ -118,7 +136,7 @@ JobId SlurmCommands::submit(const JobRequest& request) {
     arguments.push_back(request.cpus > 0 ? fmt::format("--cpus-per-task={}", request.cpus) : "--exclusive");
   }
   if (!request.partition.empty()) arguments.push_back("--partition=" + request.partition);
-  const std::string output = asked([&] { return run(arguments, request.script); });
+  const std::string output = submitted(request, arguments);
   JobId job = 0;  // "17" or "17;cluster"
   if (std::from_chars(output.data(), output.data() + output.size(), job).ec != std::errc() || job == 0)
     throw SlurmError("sbatch printed no job number: " + output.substr(0, 200), false);

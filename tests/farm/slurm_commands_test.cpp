@@ -16,6 +16,7 @@
 namespace gantry::farm {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -134,6 +135,23 @@ std::string user_error_of(const Question& question) {
   }
   ADD_FAILURE() << "it is answered";
   return "";
+}
+
+TEST_F(Commands, ABoardThatSlurmDoesNotHaveIsAnErrorAtOnceUnlessItHadOne) {
+  const std::string refusal =
+      "sbatch: error: Batch job submission failed: Requested node configuration is not available";
+  JobRequest request;
+  request.board_type = "pi6";
+  request.partition = "lab";
+  SlurmCommands slurm;
+  put_failing("sbatch", refusal);
+  EXPECT_THAT(user_error_of([&] { slurm.submit(request); }),
+              AllOf(StartsWith("Slurm has no board of type pi6 in partition lab: `gantry farm status`"),
+                    HasSubstr(refusal)));
+  put("sbatch", "17\n");
+  slurm.submit(request);
+  put_failing("sbatch", refusal);
+  EXPECT_FALSE(error_of([&] { slurm.submit(request); }).unreachable());
 }
 
 TEST_F(Commands, AControllerThatDoesNotAnswerHasOrHasNotAnsweredBefore) {

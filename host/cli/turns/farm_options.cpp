@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include "host/cli/between.h"
+#include "host/cli/text.h"
 #include "host/support/error.h"
+#include "host/support/stopwatch.h"
 #include "host/support/words.h"
 #include "rpc/error.h"
 
@@ -17,6 +19,21 @@ size_t count_of(std::string_view text) {
   size_t count = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
   return read.ec == std::errc() && read.ptr == text.data() + text.size() ? count : 0;
+}
+
+/// With a line that is rewritten at a terminal, and a note now and then.
+void wait_for(farm::LeasedBoard& lease, const Invocation& invocation) {
+  const Stopwatch waited;
+  Progress progress(invocation.verbosity());
+  double next_note_s = kFirstWaitNoteS;
+  lease.wait([&](const std::string& what) {
+    if (waited.seconds() >= next_note_s) {
+      next_note_s *= 2;
+      progress.clear();
+      invocation.note(fmt::format("{}, for {} so far", what, rough_duration_text(waited.seconds())));
+    }
+    progress.update(what, -1);
+  });
 }
 
 /// The board behind a lease that is ready, as --on and --key name one.
@@ -132,10 +149,7 @@ void with_board(const FarmOptions& options, const TurnOptions& turns, std::vecto
   farm::SlurmCommands slurm;
   farm::LeasedBoard lease(slurm, lease_request(options, turns));
   for (int leases = 1;; ++leases) {
-    {
-      Progress progress(invocation.verbosity());
-      lease.wait([&](const std::string& what) { progress.update(what, -1); });
-    }
+    wait_for(lease, invocation);
     invocation.note(lease.words());
     for (ExecutionOptions& choice : choices) use_board(choice, lease);
     try {

@@ -28,6 +28,9 @@ void add_farm_options(CLI::App& command, FarmOptions& options, size_t most_board
 /// --compile-hosts, --compile-partition, --compile-cpus, of commands that have add_farm_options().
 void add_compile_host_options(CLI::App& command, FarmOptions& options);
 
+/// A wait for a lease is a note for the first time after so long, then after twice that, and so on.
+inline constexpr double kFirstWaitNoteS = 10;
+
 /// What --board says.
 struct BoardsWanted {
   std::string type;
