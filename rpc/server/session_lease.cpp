@@ -18,8 +18,13 @@ std::string busy(const LeaseListing& listing) {
   if (!listing.held) return "others are measured there; try again later, or wait longer";
   const LeaseRow& holder = listing.row[0];
   const std::string who = holder.key.str().empty() ? holder.address.str() : "'" + holder.key.str() + "'";
-  return who + " has measured there for " + std::to_string(holder.since_ms / 1000) + " s, and " +
-         std::to_string(listing.waiting) + " wait; try again later, or wait longer";
+  const std::string purpose = holder.purpose.str().empty() ? "" : " (" + holder.purpose.str() + ")";
+  const std::string others = listing.waiting == 0 ? ""
+                             : listing.waiting == 1
+                                 ? ", and another one waits"
+                                 : ", and " + std::to_string(listing.waiting) + " others wait";
+  return who + purpose + " has measured there for " + std::to_string(holder.since_ms / 1000) + " s" + others +
+         "; try again later, or wait longer";
 }
 
 std::unique_ptr<wire::LeaseEntryT> to_wire(const LeaseRow& row) {

@@ -159,7 +159,8 @@ TEST(Lease, WhoWaitsHearsForWhomAndAtWhichPlace) {
     FAIL() << "it has not been given back";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kRetry);
-    EXPECT_THAT(error.what(), HasSubstr("127.0.0.1 has measured there for"));
+    EXPECT_THAT(error.what(), HasSubstr("127.0.0.1 (me@laptop: bench a.onnx\\n) has measured there for"));
+    EXPECT_THAT(error.what(), HasSubstr(" s, and another one waits; try again later"));
   }
   ASSERT_TRUE(heard);
   ASSERT_TRUE(heard->holder);

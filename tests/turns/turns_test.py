@@ -118,7 +118,7 @@ class Turns(ProgramTest):
             holder = self.occupied(address)
             for options in (['--no-wait'], ['--max-wait', '500ms']):
                 err = self.gantry('bench', 'm.gmod', '--on', address, *options, *BENCH, status=2).stderr
-                self.assertIn('127.0.0.1 has measured there for', err)
+                self.assertRegex(err, r'127\.0\.0\.1 \(\S+: bench m\.gmod\) has measured there for \d+ s; try again')
             holder.kill()
             holder.communicate()
 
