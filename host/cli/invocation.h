@@ -20,6 +20,7 @@ namespace gantry::cli {
 /// One call of the program.
 struct Invocation {
   std::vector<std::string> arguments;  ///< argv
+  std::string command = {};            ///< its name, "bench"; empty where there is no command line
   bool verbose = false;
   bool quiet = false;
   /// The command chosen, set while parsing; returns the exit code.

@@ -233,6 +233,7 @@ int run_program(int argc, char** argv) {
     return run_action(invocation);
   }
   if (const auto code = parse(app, *colour, invocation, argc, argv)) return *code;
+  invocation.command = chosen_command(app)->get_name();
   if (!invocation.action) {
     formatter->print_to(stderr);
     print_err(app.help());

@@ -182,8 +182,9 @@ std::string summary(const TuneReport& report) {
                   result.outcomes.empty() ? "" : " (" + outcomes_text(result) + ")", builds_text(report));
   const bool is_time = report.metric == tune::Metric::kTime;
   if (!result.whole)
-    return fmt::format("{}: {}; nothing was shown to {} than what the compiler takes by itself\n",
-                       report.model, trials, is_time ? "be faster" : "execute fewer instructions");
+    return fmt::format("{}: {}: {}; nothing was shown to {} than what the compiler takes by itself\n",
+                       report.model, trials, result.ended,
+                       is_time ? "be faster" : "execute fewer instructions");
   const tune::Ratio& whole = *result.whole;
   return fmt::format("{}: {} {} ({:.1f} to {:.1f} %): {} -> {}; {}\n", report.model, percent(1 - whole.value),
                      is_time ? "less time" : "fewer instructions", 100 * (1 - whole.high),

@@ -74,6 +74,13 @@ class OneRun(TuneTest):
         self.assertEqual(result['trials'], 5)
         self.assertEqual(result['ended'], 'all trials are made')
 
+    def test_where_there_is_nothing_to_tune_that_is_said(self):
+        (self.folder / 'add.gir').write_text('fn @main(%x: Tensor[(4, 4), f32]) -> Tensor[(4, 4), f32] {\n'
+                                             '  %y = add(%x, %x)\n  return %y as "y"\n}\n')
+        out = self.gantry('tune', 'add.gir', '--time', '9s', '-o', 'add.gmod', '--force').stdout
+        self.assertRegex(out, r'^add\.gir: 0 trials in .*: nothing is left to try; nothing was shown to be faster')
+        self.assertTrue((self.folder / 'add.gmod').exists())
+
     def test_requests_that_mean_nothing_are_refused(self):
         self.assertIn('--records', self.tune('--resume', status=1).stderr)
         self.gantry('compile', 'm.onnx', '-o', 'm.gmod', '--force')

@@ -79,11 +79,12 @@ class Turns(ProgramTest):
     def test_who_waits_is_told_for_whom_and_boards_info_shows_it(self):
         with self.board() as address:
             holder = self.occupied(address)
-            waiting = self.start('bench', 'm.gmod', '--on', address, '--priority', 'background', *BENCH)
+            waiting = self.start('--color', 'never', 'bench', 'm.gmod', '--on', address, '--priority', 'background', *BENCH)
             self.wait_until(lambda: self.measuring(address)['waiting_count'] == 1)
             shown = self.measuring(address)
             self.assertIn('bench m.gmod', shown['holder']['purpose'])
             self.assertEqual(shown['waiting'][0]['priority'], 'background')
+            self.assertTrue(shown['waiting'][0]['purpose'].endswith(': bench m.gmod'), shown['waiting'])
             text = self.gantry('boards', 'info', address).stdout
             self.assertRegex(text, r'lease +(measured|held) by 127\.0\.0\.1')
             holder.kill()

@@ -29,8 +29,8 @@ std::string purpose_of(const ExecutionOptions& choice, const Invocation& invocat
   char host[256] = "";
   if (::gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
   const passwd* user = ::getpwuid(::geteuid());
-  const std::string command = invocation.arguments.size() > 1 ? invocation.arguments[1] : "measure";
-  return fmt::format("{}@{}: {} {}", user == nullptr ? "user" : user->pw_name, host, command,
+  return fmt::format("{}@{}: {} {}", user == nullptr ? "user" : user->pw_name, host,
+                     invocation.command.empty() ? "measure" : invocation.command,
                      std::filesystem::path(choice.file).filename().string());
 }
 
