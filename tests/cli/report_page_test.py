@@ -85,6 +85,26 @@ class Page(PageTest):
         self.assertEqual(self.all('.dots.disturbed'), [])
         self.assert_quiet()
 
+    def test_an_interval_wider_than_the_time_is_not_shown_as_figures(self):
+        document = report_samples.large(10)
+        document['interval_ms'] = [document['median_ms'] / 70, document['median_ms'] * 70]
+        self.open(document, document)
+        self.assertEqual(self.text('#interval'), '95 % interval: no better than ±100 %')
+        last = self.texts('#differences .axis text:not(.title)')[-1]
+        self.assertLess(number(last), 2 * number(self.text('#median')))
+        self.assert_quiet()
+
+    def test_streams_are_judged_by_what_they_do_together(self):
+        document = report_samples.large(10)
+        document['options']['streams'] = 4
+        document.update(interval_ms=None, runs_per_second=800.0, runs_per_second_interval=[790.0, 810.0])
+        self.open(document)
+        self.assertEqual(self.text('#throughput'), '800 /s')
+        self.assertEqual(self.text('#interval'), '95 % interval 790 /s to 810 /s (±1.3 %)')
+        rounded_alike(self, self.text('[data-field="median_ms"] dd'), self.in_unit('[data-field="median_ms"] dd', document['median_ms']))
+        self.assertNotIn('Kernels take', self.text('#kernels'))
+        self.assert_quiet()
+
     # What one does with it.
 
     def test_kernels_are_sorted_searched_and_summed(self):

@@ -138,19 +138,22 @@ class DifferenceTable {
 /** Both medians and their intervals on one scale. */
 function intervalChart(sides, width) {
   const frame = plotFrame(width, sides.length * 30 + 46, 'Medians and their intervals', {left: Math.min(240, width * 0.34), top: 8});
-  const [low, high] = extent(sides.flatMap(({document}) => [document.median_ms, ...(document.interval_ms || [])]));
+  const speeds = sides.map(({document}) => speedOf(document));
+  const [low, high] = extent(speeds.flatMap(speed => [speed.ms, ...(speed.interval && !isVague(speed) ? speed.interval : [])]));
   const pad = Math.max((high - low) * 0.08, high * 0.01);
   const x = linear(Math.max(0, low - pad), high + pad, frame.x0, frame.x1);
   const [unit, size] = timeUnit(high);
   const values = ticks(x.low / size, x.high / size, Math.max(3, Math.floor(width / 150)));
   for (const value of values) frame.svg.append(lineFrom(x(value * size), frame.y0, x(value * size), frame.y1, 'grid'));
-  frame.svg.append(xAxis(frame, value => x(value * size), values, tickText(values), `median time of a run, ${unit}`));
-  sides.forEach(({name, document}, i) => {
+  frame.svg.append(xAxis(frame, value => x(value * size), values, tickText(values), `${sides.some(({document}) => streamsOf(document)) ? 'time between two results' : 'median time of a run'}, ${unit}`));
+  const within = ms => Math.max(frame.x0, Math.min(frame.x1, x(ms)));
+  sides.forEach(({name}, i) => {
+    const {ms, interval} = speeds[i];
     const y = frame.y1 + 15 + i * 30;
-    if (!isNumber(document.median_ms)) return;
+    if (!isNumber(ms)) return;
     frame.svg.append(textAt(frame.x0 - 8, y + 4, cutText(name, frame.x0 - 14, 6.6), {'text-anchor': 'end'}));
-    if (document.interval_ms) frame.svg.append(lineFrom(x(document.interval_ms[0]), y, x(document.interval_ms[1]), y, 'whisker'));
-    frame.svg.append(shape('circle', {cx: x(document.median_ms), cy: y, r: 5, class: 'process-dot'}));
+    if (interval) frame.svg.append(lineFrom(within(interval[0]), y, within(interval[1]), y, 'whisker'));
+    frame.svg.append(shape('circle', {cx: x(ms), cy: y, r: 5, class: 'process-dot'}));
   });
   return frame.svg;
 }

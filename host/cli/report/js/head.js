@@ -6,9 +6,9 @@ function headFigures(document) {
   const machine = document.machine || {};
   const figure = (field, label, value, format, note) =>
     (isNumber(value) ? {field, label, text: format(value), note} : null);
-  const rate = value => `${numberText(value)} /s`;
   return [
-    figure('runs_per_second', 'rate', document.runs_per_second, rate),
+    streamsOf(document) ? figure('median_ms', 'median latency', document.median_ms, timeText)
+      : figure('runs_per_second', 'rate', document.runs_per_second, rateText),
     figure('first_inference_ms', 'first inference', document.first_inference_ms, timeText),
     figure('load_ms', 'load', document.load_ms, timeText),
     figure('min_ms', 'min', document.min_ms, timeText),
@@ -34,18 +34,13 @@ function headFigures(document) {
   ].filter(Boolean);
 }
 
-function medianFigure(document) {
-  const values = allSamples(document);
-  const time = isNumber(document.median_ms) ? document.median_ms : median(values);
-  const interval = document.interval_ms;
-  const half = interval ? (interval[1] - interval[0]) / 2 / time : null;
+function mainFigure(document) {
+  const [label, field, interval, id, text] = streamsOf(document)
+    ? ['all streams together', 'runs_per_second', 'runs_per_second_interval', 'throughput', rateText(document.runs_per_second)]
+    : ['median time of a run', 'median_ms', 'interval_ms', 'median', timeText(speedOf(document).ms, 4)];
   return element('div', {class: 'median'},
-    element('div', {class: 'label'}, term('median time of a run', description('median_ms'))),
-    element('div', {class: 'value', id: 'median'}, timeText(time, 4)),
-    element('div', {class: 'note'}, interval
-      ? term(`${percentText(document.confidence || 0.95, 0)} interval ${timeText(interval[0], 4)} to ` +
-          `${timeText(interval[1], 4)} (±${percentText(half)})`, description('interval_ms'))
-      : term('no interval', description('interval_ms'))));
+    element('div', {class: 'label'}, term(label, description(field))), element('div', {class: 'value', id}, text),
+    element('div', {class: 'note', id: 'interval'}, term(intervalText(document), description(interval))));
 }
 
 function warningBox(document) {
@@ -119,7 +114,7 @@ function drawHead(container, document) {
   container.append(
     element('h1', {id: 'title'}, fileName(document.model || 'a model')),
     subtitle(document),
-    element('div', {class: 'figures'}, medianFigure(document),
+    element('div', {class: 'figures'}, mainFigure(document),
       element('dl', {}, headFigures(document).map(figure => element('div', {'data-field': figure.field},
         element('dt', {}, term(figure.label, description(figure.field))),
         element('dd', {}, figure.text))))),

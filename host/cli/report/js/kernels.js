@@ -142,7 +142,8 @@ class KernelTable {
   /** How the kernels' sum and a whole run's time relate. */
   relation(all, total) {
     if (!this.timed) return 'Not timed: gantry profile FILE --json RESULT.json measures what each takes.';
-    const run = this.document.median_ms;
+    // Streams share the machine: their runs are not what the kernels' times are a part of.
+    const run = streamsOf(this.document) ? 0 : this.document.median_ms;
     if (!(run > 0)) return '';
     const {clock} = this;
     const kernels = sum(all.map(row => clock.count(row.ms || 0)));
