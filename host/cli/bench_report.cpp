@@ -203,7 +203,8 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
   }
   if (m.interval && !m.reached_goal && !options.repeat && !options.processes) {
     warnings.push_back(fmt::format(
-        "after {:.0f} s the median is known to {}, not to {}; --duration allows more time", m.elapsed_s,
+        "after {:.0f} s the {} is known to {}, not to {}; --duration allows more time", m.elapsed_s,
+        m.processes.front().runs_per_second ? "throughput" : "median",
         precision_text(m.interval->relative_half_width()), precision_text(options.precision_goal)));
   }
   const std::optional<double> drift = drift_between_processes(speed_of(m.processes));
@@ -318,7 +319,7 @@ std::string report_text(const BenchReport& report, KernelTableOptions profile) {
   text += start_line(m) + memory_lines(m) + machine_lines(summarise_machine(m), runs_of(m)) + cores_line(m);
   if (m.last.kernels.empty()) return text;
   // Streams share the machine: their runs are not what the kernels' times are a part of.
-  if (report.options.streams == 0) profile.run_ms = median_of(m.samples_ms());
+  if (report.options.streams == 0) profile.run_ms = m.speed_ms();
   profile.peaks = report.peaks;
   return text + kernel_table(m.last.kernels, profile);
 }

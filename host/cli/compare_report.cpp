@@ -151,7 +151,7 @@ std::string verdict_text(const CompareReport& report) {
   const double unseen = std::max(c.high / c.ratio - 1, 1 - c.low / c.ratio);
   return fmt::format("not shown to differ; {} would not have been seen{}",
                      unseen < 1 ? fmt::format("differences below {} %", rough_text(100 * unseen))
-                                : fmt::format("not even {} times the time", rough_text(1 + unseen)),
+                                : fmt::format("even {} times the time", rough_text(1 + unseen)),
                      report.rounds ? "; a longer --duration sees smaller ones" : "");
 }
 

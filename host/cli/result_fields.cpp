@@ -22,7 +22,11 @@ nlohmann::json read_result_document(const std::filesystem::path& path) {
   }
   const auto schema = field<std::string>(json, "schema", path);
   if (schema == "gantry-comparison")
-    user_error("{}: is a comparison; give the results of bench or profile that were compared", path.string());
+    user_error(
+        "{}: is a comparison, which has no samples or kernels; measure each side by `gantry profile MODEL "
+        "--json "
+        "FILE`, and give those results",
+        path.string());
   if (schema != kSchema)
     user_error("{}: is a document of kind '{}', not a result of `gantry bench --json` ('{}')", path.string(),
                schema, kSchema);

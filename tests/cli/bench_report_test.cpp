@@ -107,6 +107,16 @@ TEST(BenchReport, KernelsStandWorstFirstUnderTheirOnnxNodes) {
   EXPECT_LT(text.find("Conv_0, Relu_1"), text.find("Add_1"));
 }
 
+TEST(BenchReport, KernelsAreAPartOfTheMedianThatTheHeadlineShows) {
+  // Medians of the processes: 1 and 4; their logarithms' mean is log 2. The samples' median is 4.
+  BenchReport report = testing::sample_report({{1, 1, 1, 1, 1}, {4, 4, 4, 4, 4, 4, 4}});
+  rpc::KernelTiming add;
+  add.name = "add", add.origin = "Add_1", add.calls = 1, add.total_ms = 0.5;
+  report.measurement.last.kernels = {add};
+  EXPECT_THAT(report_text(report, {}),
+              AllOf(HasSubstr("  median 2.000 ms"), HasSubstr(" of 2.0000 ms a run")));
+}
+
 TEST(BenchReport, ReadingsAreSummedUpOverProcesses) {
   BenchReport report = testing::sample_report({{1, 1, 1}, {1, 1, 1}});
   for (ProcessMeasurement& process : report.measurement.processes) {
@@ -281,6 +291,16 @@ TEST(BenchReport, StreamsAreReportedAsARate) {
   EXPECT_TRUE(json["interval_ms"].is_null());
   EXPECT_FALSE(json["runs_per_second_interval"].is_null());
   EXPECT_THAT(report_text(report, {}), HasSubstr("400.0 runs/s"));
+}
+
+TEST(BenchReport, OfStreamsTheThroughputIsWhatIsNotKnownWell) {
+  BenchReport report = testing::sample_report({{10, 10, 10}, {10, 10, 10}, {10, 10, 10}});
+  report.options.streams = 4;
+  for (size_t i = 0; i < 3; ++i)
+    report.measurement.processes[i].runs_per_second = 400 + 20 * static_cast<double>(i);
+  testing::finish(report);
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options),
+              Contains(HasSubstr("the throughput is known to ±")));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/cli/compare_report.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
 #include "tests/cli/sample_report.h"
@@ -194,6 +195,15 @@ TEST(ReportSummary, ResultsOfBeforePulsesCountWhole) {
 TEST(ReportSummary, OneProcessASideIsWarnedAbout) {
   const ReportSummary one = read_back(testing::sample_report({{1, 1, 1, 1, 1.1}}));
   EXPECT_THAT(comparability(one, one).warnings, Contains(HasSubstr("one process")));
+}
+
+TEST(CompareReport, WhatIsNotShownSaysHowLargeItMightBe) {
+  CompareReport report;
+  report.comparison.verdict = Verdict::kNotShown;
+  report.comparison.ratio = 1, report.comparison.low = 0.8, report.comparison.high = 1.25;
+  EXPECT_EQ(verdict_text(report), "not shown to differ; differences below 25 % would not have been seen");
+  report.comparison.ratio = 4, report.comparison.low = 0.25, report.comparison.high = 64;
+  EXPECT_EQ(verdict_text(report), "not shown to differ; even 16 times the time would not have been seen");
 }
 
 }  // namespace
