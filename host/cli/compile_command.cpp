@@ -98,9 +98,10 @@ void report(const Options& options, const std::filesystem::path& path, uint64_t 
     json["seconds"] = seconds;
     print_out(json.dump(2) + "\n");
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: {}, {} of weights, for {}, in {}\n", path.string(),
-                          bytes_text(static_cast<double>(size)), bytes_text(static_cast<double>(weights)),
-                          fmt::join(names, ", "), duration_text(seconds * 1000)));
+    print_about(path,
+                fmt::format("{}: {}, {} of weights, for {}, in {}\n", path.string(),
+                            bytes_text(static_cast<double>(size)), bytes_text(static_cast<double>(weights)),
+                            fmt::join(names, ", "), duration_text(seconds * 1000)));
   }
 }
 

@@ -79,8 +79,8 @@ int write_page(const Options& options, const Invocation& invocation) {
   write_file(options.page, inspection.report);
   if (!inspection.problem.empty()) user_error("{}", inspection.problem);
   if (!invocation.quiet)
-    print_out(
-        fmt::format("{}: {}\n", options.page, bytes_text(static_cast<double>(inspection.report.size()))));
+    print_about(options.page, fmt::format("{}: {}\n", options.page,
+                                          bytes_text(static_cast<double>(inspection.report.size()))));
   return 0;
 }
 

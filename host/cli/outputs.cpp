@@ -53,6 +53,10 @@ void OutputPlan::reads(const std::filesystem::path& path, const std::string& wha
 
 void OutputPlan::writes(const std::filesystem::path& path, FileKind kind, const std::string& option,
                         bool force) {
+  if (path == "-") {
+    user_error("{}: '-' is no file; /dev/stdout is standard output, ./- a file of that name",
+               label(option, path));
+  }
   check_can_write(path);
   const OutputTarget target = find_output_target(path);
   File output{path.string(), label(option, path), true, target.status.st_dev, target.status.st_ino, {}};

@@ -30,9 +30,9 @@ class OutputPlan {
   void reads(const std::filesystem::path& path, const std::string& what);
 
   /// An output of that kind, given by `option` ("-o"). User errors: it cannot be written (see
-  /// check_can_write); it is an input or another output of this command; it exists and is neither empty nor
-  /// of that kind, or is a key, which are never replaced: `force` lets them be. Devices, pipes and open
-  /// descriptors are of every kind.
+  /// check_can_write), or is called "-"; it is an input or another output of this command; it exists and is
+  /// neither empty nor of that kind, or is a key, which are never replaced: `force` lets them be. Devices,
+  /// pipes and open descriptors are of every kind.
   void writes(const std::filesystem::path& path, FileKind kind, const std::string& option, bool force);
 
  private:

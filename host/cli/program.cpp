@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +12,7 @@
 #include "host/cli/help.h"
 #include "host/cli/parse_message.h"
 #include "host/support/error.h"
+#include "host/support/output_file.h"
 #include "host/support/suggest.h"
 #include "rpc/error.h"
 
@@ -203,6 +206,12 @@ std::optional<int> parse(CLI::App& app, const CLI::Option& colour, Invocation& i
 void print_out(const std::string& text) {
   const std::string shown = printable(text, stdout);
   if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size()) fail_output();
+}
+
+void print_about(const std::filesystem::path& written, const std::string& text) {
+  const OutputTarget target = find_output_target(written);
+  if (target.kind == OutputTarget::Kind::kDescriptor && target.descriptor == STDOUT_FILENO) return;
+  print_out(text);
 }
 
 int run_program(int argc, char** argv) {

@@ -37,7 +37,7 @@ int report(const Options& options, const Invocation& invocation) {
   const std::string page = report_page(report_data(options.results, GANTRY_VERSION));
   write_file(path, page);
   if (!invocation.quiet)
-    print_out(fmt::format("{}: {}\n", path.string(), bytes_text(static_cast<double>(page.size()))));
+    print_about(path, fmt::format("{}: {}\n", path.string(), bytes_text(static_cast<double>(page.size()))));
   return 0;
 }
 

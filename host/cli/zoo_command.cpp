@@ -75,7 +75,7 @@ int write_network(const Options& options, const Invocation& invocation) {
     print_out(nlohmann::ordered_json{{"network", options.name}, {"file", path}, {"bytes", size}}.dump(2) +
               "\n");
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: {}, {}\n", path, options.name, bytes_text(static_cast<double>(size))));
+    print_about(path, fmt::format("{}: {}, {}\n", path, options.name, bytes_text(static_cast<double>(size))));
   }
   return 0;
 }

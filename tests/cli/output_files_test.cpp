@@ -270,6 +270,15 @@ TEST_F(OutputFiles, PipesAndDevicesAreWrittenToAndStay) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
+TEST_F(OutputFiles, AFileOnStdoutIsAllThatIsThere) {
+  const Outcome module = gantry({"compile", "m.onnx", "-o", "/dev/stdout"});
+  EXPECT_EQ(module.code, 0) << module.err;
+  EXPECT_EQ(module.out, contents(path("m.gmod")));
+  const Outcome page = gantry({"inspect", "m.gmod", "--html", "/dev/stdout"});
+  EXPECT_EQ(page.code, 0) << page.err;
+  EXPECT_THAT(page.out, ::testing::EndsWith("</html>\n"));
+}
+
 TEST_F(OutputFiles, AFullDeviceIsAnErrorAfterTheTable) {
   expect_refusal({"compile", "m.onnx", "-o", "/dev/full"}, "/dev/full: cannot be written: No space left");
   const Outcome bench = gantry(

@@ -155,6 +155,8 @@ TEST_F(PlannedOutputs, PathsThatCannotBeWrittenAreFoundBeforehand) {
     EXPECT_THAT(error_of([&, path = path] { check_can_write(folder_ / path); }), HasSubstr(part)) << path;
   }
   EXPECT_THAT(error_of([] { check_can_write(""); }), HasSubstr("is empty"));
+  EXPECT_THAT(error_of([] { OutputPlan().writes("-", FileKind::kReport, "-o", true); }),
+              HasSubstr("-o -: '-' is no file; /dev/stdout is standard output"));
   EXPECT_EQ(files(), (std::vector<std::string>{"file", "loop"}));
 }
 
