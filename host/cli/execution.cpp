@@ -6,6 +6,7 @@
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/between.h"
 #include "host/cli/made_up_sizes.h"
+#include "host/cli/model_tensors.h"
 #include "host/cli/program_of_module.h"
 #include "host/cli/records_use.h"
 #include "host/cli/sequence_inputs.h"
@@ -143,7 +144,8 @@ void plan_inputs(const ExecutionOptions& options, OutputPlan& plan) {
   plan.reads(resolve_board(options.board, options.key, boards).entry.key, "the key");
 }
 
-/// User errors for arrays that the model has no input for, and for inputs that get no data at all.
+/// User errors for arrays that the model has no input for or that do not fit theirs, and for inputs that get
+/// no data at all.
 void check_tensors(const Execution& execution, const ExecutionOptions& options) {
   std::vector<std::string> names;
   for (const rpc::TensorDescription& input : execution.loaded.inputs) names.push_back(input.name);
@@ -152,6 +154,11 @@ void check_tensors(const Execution& execution, const ExecutionOptions& options) 
       user_error("{} has no input '{}'; it has {}{}", options.file, name, fmt::join(names, ", "),
                  did_you_mean(name, names));
     }
+  }
+  for (const rpc::TensorDescription& input : execution.loaded.inputs) {
+    const auto given = options.tensors.find(input.name);
+    if (given == options.tensors.end()) continue;
+    check_input(input, given->second.type, given->second.shape, fmt::format("inputs['{}']", input.name));
   }
   if (options.seed || !options.inputs.empty()) return;
   for (const std::string& name : names) {

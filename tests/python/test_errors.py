@@ -2,6 +2,7 @@
 import os
 import subprocess
 
+import numpy
 import pytest
 
 import gantry
@@ -13,6 +14,7 @@ def test_kinds_are_those_of_exit_codes():
     for kind in (gantry.InputError, gantry.BoardError, gantry.InternalError):
         assert issubclass(kind, gantry.Error)
     assert issubclass(gantry.InputError, ValueError)
+    assert gantry.InputError.__module__ == 'gantry'
 
 
 @pytest.mark.parametrize('arguments, options', [
@@ -48,7 +50,7 @@ def test_messages_are_the_programs(programs, tmp_path, monkeypatch, arguments, o
     (lambda: gantry.compile(7), 'an object of type int is no model'),
     (lambda: gantry.compile(b'no model'), 'is not an ONNX file'),
     (lambda: gantry.compile(models.relu(), opt=4), 'opt=4: is not a whole number from 0 to 3'),
-    (lambda: gantry.compile(models.relu(), shapes=[1, 2]), 'shapes: is not a dict'),
+    (lambda: gantry.compile(models.relu(), shapes=[1, 2]), 'shapes: is of type list, not a dict'),
     (lambda: gantry.compile(models.relu(), shapes={'x': (2, 'three')}), "shapes\\['x'\\]='three'"),
     (lambda: gantry.compile(gantry.compile(models.relu()).to_bytes()), 'is a module already'),
     (lambda: gantry.load(models.relu()), 'not a gantry module|no gantry module|magic|not a module'),
@@ -60,6 +62,20 @@ def test_messages_are_the_programs(programs, tmp_path, monkeypatch, arguments, o
     (lambda: gantry.bench(models.relu(), duration=-1), 'duration=-1'),
     (lambda: gantry.bench(models.relu(), streams=2, cold=True), 'streams'),
     (lambda: gantry.bench(models.relu(), inputs={'z': [1]}), 'a list is no array'),
+    (lambda: gantry.bench(models.relu(), inputs=[numpy.ones((2, 3), 'float32')]), 'inputs: is of type list, not a dict'),
+    (lambda: gantry.bench(models.relu(), inputs={'x': numpy.ones((2, 4), 'float32')}),
+     r"inputs\['x'\]: has shape 2x4, but input 'x' takes 2x3"),
+    (lambda: gantry.compile(models.relu()).run([numpy.ones((2, 3), 'float32')]), 'inputs: is of type list, not a dict'),
+    (lambda: gantry.compile(models.relu(), target=[]), 'the list names none'),
+    (lambda: gantry.compile(models.relu(), target=None), 'target=None: is neither'),
+    (lambda: gantry.compile(models.relu(), precision=None), 'precision=None: is no text'),
+    (lambda: gantry.compile(models.relu(), dims=[1]), 'dims: is of type list, not a dict'),
+    (lambda: gantry.compile(models.relu(), shapes={'x': 3}), r"shapes\['x'\]=3: is no shape"),
+    (lambda: gantry.compile(models.relu(), specialize={'N': 1}), 'specialize: is no list of dicts'),
+    (lambda: gantry.Session('a.gmod'), 'an object of type str is no gantry.Module'),
+    (lambda: gantry.Session(gantry.compile(models.relu()), cpus=0), 'cpus=0: is no list of CPUs'),
+    (lambda: gantry.Board(None), 'name=None: is no text'),
+    (lambda: gantry.empty((2, -3)), 'shape=-3: is not a whole number'),
 ])
 def test_wrong_requests_are_input_errors(call, message):
     with pytest.raises(gantry.InputError, match=message):

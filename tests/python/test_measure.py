@@ -66,6 +66,27 @@ def test_results_are_saved_and_read(measured, tmp_path):
         gantry.BenchResult.load(tmp_path / 'other.json')
 
 
+def test_damaged_results_are_input_errors(measured, tmp_path):
+    document = measured.to_dict()
+    del document['board']
+    (tmp_path / 'cut.json').write_text(json.dumps(document))
+    with pytest.raises(gantry.InputError, match="cut.json: is damaged: it has no field 'board'"):
+        gantry.BenchResult.load(tmp_path / 'cut.json')
+
+
+def test_what_it_says_is_what_is_known(measured):
+    document = {**measured.to_dict(), 'median_ms': 2.0, 'interval_ms': [1.9, 2.1]}
+    place = f"model on local ({document['target']}): "
+    assert str(gantry.BenchResult.from_dict(document)) == place + '2 ms, 95 % confidence 1.9 to 2.1'
+    document['interval_ms'] = [0.1, 40.0]
+    assert str(gantry.BenchResult.from_dict(document)) == place + '2 ms, 95 % confidence no better than ±100 %'
+    document.update(interval_ms=None, runs_per_second=900.0, runs_per_second_interval=[880.0, 920.0],
+                    options={**document['options'], 'streams': 2})
+    streams = gantry.BenchResult.from_dict(document)
+    assert streams.runs_per_second_interval == (880.0, 920.0)
+    assert str(streams) == place + '900 runs/s, 95 % confidence 880 to 920, median latency 2 ms'
+
+
 def test_modules_and_arrays_are_measured_as_given():
     module = gantry.compile(models.two_outputs())
     x = numpy.ones((5, 4), 'float32')
@@ -103,8 +124,10 @@ def test_compare_measures_in_turns_and_compares_results(measured, tmp_path):
 
 
 def test_an_option_that_nobody_knows_is_a_type_error():
-    with pytest.raises(TypeError, match='repeats'):
+    with pytest.raises(TypeError, match="bench\\(\\) got an unexpected keyword argument 'repeats'; did you mean 'repeat'"):
         gantry.bench(models.relu(), repeats=3)
+    with pytest.raises(TypeError, match='oops'):
+        gantry.compare(models.relu(), models.relu(), second_options={'oops': 3})
 
 
 def test_ctrl_c_ends_a_measurement():

@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _native
 from ._measure import BenchResult, bench_on
 from ._module import Module
-from ._options import Model, run_request, tell
+from ._options import BenchOptions, Model, ModelOptions, check_names, inputs_of, run_request, tell, word
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def _info(board: str, key: str) -> BoardInfo:
     )
 
 
-def _run(board: str, key: str, model: Union[Module, Model], inputs: Mapping[str, Any], options: Any) -> RunResult:
+def _run(board: str, key: str, model: Union[Module, Model], inputs: Mapping[str, Any], options: ModelOptions) -> RunResult:
     request = run_request(model, board=board, key=key, inputs=inputs, **options)
     request["torch"] = any(type(value).__module__.partition(".")[0] == "torch" for value in inputs.values())
     arrays, names, milliseconds, messages = _native.run(request)
@@ -101,17 +104,19 @@ class Board:
         self.name = name
         self.key = "" if key is None else os.fspath(key)
         #: "HOST:PORT"
-        self.address: str = _native.resolve_board(name, self.key)[1]
+        self.address: str = _native.resolve_board(word("name", name), self.key)[1]
 
     def info(self) -> BoardInfo:
         """What the board is. BoardError where it cannot be reached."""
         return _info(self.name, self.key)
 
-    def bench(self, model: Union[Module, Model], **options: Any) -> BenchResult:
+    def bench(self, model: Union[Module, Model], **options: Unpack[BenchOptions]) -> BenchResult:
         """Times a model, compiled for exactly this board, or a module there. Options and errors: ``gantry.bench``."""
-        return bench_on(self.name, self.key, model, options)
+        return bench_on(self.name, self.key, model, options, "Board.bench")
 
-    def run(self, model: Union[Module, Model], inputs: Optional[Mapping[str, Any]] = None, **options: Any) -> RunResult:
+    def run(
+        self, model: Union[Module, Model], inputs: Optional[Mapping[str, Any]] = None, **options: Unpack[ModelOptions]
+    ) -> RunResult:
         """Runs a model, compiled for exactly this board, or a module there once.
 
         Args:
@@ -123,7 +128,8 @@ class Board:
             InputError: The model, an input or an option is wrong.
             BoardError: The board cannot be reached; the module crashed there.
         """
-        return _run(self.name, self.key, model, inputs or {}, options)
+        check_names("Board.run", options, ModelOptions.__annotations__)
+        return _run(self.name, self.key, model, {} if inputs is None else inputs_of(inputs), options)
 
     def __repr__(self) -> str:
         return f"gantry.Board({self.name!r})"

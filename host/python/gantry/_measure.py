@@ -8,12 +8,15 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _native
 from ._errors import InputError
 from ._module import Module
-from ._options import Model, measure_request, positive, run_request, tell, whole_number
+from ._options import BenchOptions, Model, RunOptions, check_names, measure_request, positive, run_request, tell, whole_number
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def _frame(rows: list[dict[str, Any]]) -> Any:
@@ -36,6 +39,20 @@ def _read(path: Union[str, os.PathLike[str]], schema: str, command: str) -> dict
     if not isinstance(document, dict) or document.get("schema") != schema:
         raise InputError(f"{name}: is no result of `{command}`")
     return document
+
+
+def _pair(interval: Any) -> Optional[tuple[float, float]]:
+    return None if interval is None else (interval[0], interval[1])
+
+
+def _known(value: float, unit: str, interval: Optional[tuple[float, float]]) -> str:
+    """ "6.7 ms, 95 % confidence 6.6 to 6.8"; an interval wider than the value says nothing, and its figures would puzzle."""
+    if interval is None:
+        return f"{value:.4g} {unit}"
+    vague = interval[1] - interval[0] > 2 * value
+    return f"{value:.4g} {unit}, 95 % confidence " + (
+        "no better than ±100 %" if vague else f"{interval[0]:.4g} to {interval[1]:.4g}"
+    )
 
 
 @dataclass(frozen=True)
@@ -99,7 +116,9 @@ class BenchResult(_Document):
     p90_ms: Optional[float]
     p99_ms: Optional[float]
     stddev_ms: Optional[float]
+    #: One run after another; with ``streams=``, of all streams together, with its 95 % confidence interval.
     runs_per_second: float
+    runs_per_second_interval: Optional[tuple[float, float]]
     #: Medians over processes of what happens once in each.
     load_ms: Optional[float]
     first_inference_ms: float
@@ -120,10 +139,10 @@ class BenchResult(_Document):
         ).split()
         values: dict[str, Any] = {name: document.get(name) for name in simple}
         values["board"] = document["board"]["name"]
-        interval = document.get("interval_ms")
         return cls(
             document=document,
-            interval_ms=None if interval is None else (interval[0], interval[1]),
+            interval_ms=_pair(document.get("interval_ms")),
+            runs_per_second_interval=_pair(document.get("runs_per_second_interval")),
             processes=tuple(
                 Process(p.get("load_ms"), p["first_inference_ms"], p["median_ms"], tuple(p["samples_ms"]))
                 for p in document["processes"]
@@ -139,7 +158,12 @@ class BenchResult(_Document):
     @classmethod
     def load(cls, path: Union[str, os.PathLike[str]]) -> BenchResult:
         """Reads what ``save`` or `gantry bench --json` wrote. InputError where it is something else."""
-        return cls.from_dict(_read(path, "gantry-bench", "gantry bench --json"))
+        document = _read(path, "gantry-bench", "gantry bench --json")
+        try:
+            return cls.from_dict(document)
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            missing = f"it has no field {error}" if isinstance(error, KeyError) else str(error)
+            raise InputError(f"{os.fspath(path)}: is damaged: {missing}") from error
 
     def rows(self) -> list[dict[str, Any]]:
         """A dict a sample, for tables: model, target, board, process, sample, ms."""
@@ -160,8 +184,11 @@ class BenchResult(_Document):
         return _frame(self.rows() if what == "samples" else self.kernel_rows())
 
     def __str__(self) -> str:
-        spread = f", 95 % confidence {self.interval_ms[0]:.4g} to {self.interval_ms[1]:.4g}" if self.interval_ms else ""
-        return f"{self.model} on {self.board} ({self.target}): {self.median_ms:.4g} ms{spread}"
+        place = f"{self.model} on {self.board} ({self.target})"
+        if self.document.get("options", {}).get("streams"):
+            rate = _known(self.runs_per_second, "runs/s", self.runs_per_second_interval)
+            return f"{place}: {rate}, median latency {self.median_ms:.4g} ms"
+        return f"{place}: {_known(self.median_ms, 'ms', self.interval_ms)}"
 
 
 @dataclass(frozen=True)
@@ -212,26 +239,23 @@ class Comparison(_Document):
         )
 
 
-_RUN_OPTIONS = frozenset(
-    "device threads cpus precision optimize opt shapes dims inputs seed gpu_arch gpu_checks cache custom_ops".split()
-)
-
-
-def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split(options: BenchOptions) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of how it is run, and of how it is measured."""
-    run = {name: value for name, value in options.items() if name in _RUN_OPTIONS}
-    return run, {name: value for name, value in options.items() if name not in _RUN_OPTIONS}
+    known = RunOptions.__annotations__
+    run = {name: value for name, value in options.items() if name in known}
+    return run, {name: value for name, value in options.items() if name not in known}
 
 
-def bench_on(board: str, key: str, model: Union[Module, Model], options: Mapping[str, Any]) -> BenchResult:
-    """``bench`` on this machine (board "") or a board."""
+def bench_on(board: str, key: str, model: Union[Module, Model], options: BenchOptions, function: str) -> BenchResult:
+    """``bench`` on this machine (board "") or a board; what was called is ``function``."""
+    check_names(function, options, BenchOptions.__annotations__)
     run, measure = _split(options)
     text, messages = _native.bench(run_request(model, board=board, key=key, **run), measure_request(**measure))
     tell(messages, stacklevel=4)
     return BenchResult.from_dict(json.loads(text))
 
 
-def bench(model: Union[Module, Model], **options: Any) -> BenchResult:
+def bench(model: Union[Module, Model], **options: Unpack[BenchOptions]) -> BenchResult:
     """Times a model or module on this machine, as `gantry bench` does: several processes, each of which loads it, runs
     it once, warms up until steady and is sampled, until the median is known.
 
@@ -256,7 +280,7 @@ def bench(model: Union[Module, Model], **options: Any) -> BenchResult:
         InputError: The model, an input or an option is wrong.
         BoardError: What failed while it ran.
     """
-    return bench_on("", "", model, options)
+    return bench_on("", "", model, options, "bench")
 
 
 def _as_file(result: Any, folder: str, name: str) -> str:
@@ -277,14 +301,14 @@ def compare(
     *,
     on: Union[str, Any, None] = None,
     key: Union[str, os.PathLike[str], None] = None,
-    first_options: Optional[Mapping[str, Any]] = None,
-    second_options: Optional[Mapping[str, Any]] = None,
+    first_options: Optional[RunOptions] = None,
+    second_options: Optional[RunOptions] = None,
     duration: float = 30.0,
     rounds: Optional[int] = None,
     warmup: Optional[int] = None,
     cold: bool = False,
     smallest_effect: float = 0.01,
-    **options: Any,
+    **options: Unpack[RunOptions],
 ) -> Comparison:
     """Compares two models or modules, measured in turns, as `gantry compare` does; or two results of ``bench``.
 
@@ -302,6 +326,8 @@ def compare(
     Raises:
         InputError, BoardError: As ``bench``.
     """
+    for given in (options, first_options, second_options):
+        check_names("compare", given or {}, RunOptions.__annotations__)
     effect = positive("smallest_effect", smallest_effect, 1)
     if _is_result(first) != _is_result(second):
         raise InputError("a result can only be compared with a result: give two results, or two models or modules")
@@ -315,7 +341,8 @@ def compare(
     requests = []
     models: tuple[Any, Any] = (first, second)
     for side, own in zip(models, (first_options, second_options)):
-        request = run_request(side, board=board, key=key_file, **{**options, **(own or {})})
+        both: dict[str, Any] = {**options, **(own or {})}
+        request = run_request(side, board=board, key=key_file, **both)
         texts = "".join(f" {name}={value}" for name, value in (own or {}).items())
         requests.append({**request, "name": request["file"] + texts})
     measure = {

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Optional, Union
 
 from . import _native
-from ._options import Model, Shapes, Size, cpus_of, dims_of, model_of, paths_of, shapes_of, tell, whole_number
 from ._errors import InputError
+from ._options import (
+    Model,
+    Shapes,
+    Size,
+    cpus_of,
+    dims_of,
+    inputs_of,
+    model_of,
+    paths_of,
+    shapes_of,
+    specializations_of,
+    targets_of,
+    tell,
+    whole_number,
+    word,
+)
 
 
 @dataclass(frozen=True)
@@ -99,9 +115,11 @@ class Session:
         cpus: Optional[Iterable[int]] = None,
         device: str = "cpu",
     ) -> None:
+        if not isinstance(module, Module):
+            raise InputError(f"an object of type {type(module).__name__} is no gantry.Module; gantry.load(…) reads one")
         self.module = module
         count = 0 if threads is None else whole_number("threads", threads, 1, 1024)
-        self._native = _native.Session(module._native, count, cpus_of(cpus), device)
+        self._native = _native.Session(module._native, count, cpus_of(cpus), word("device", device))
         self._call = self._native.__call__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -110,7 +128,7 @@ class Session:
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Runs once with inputs by name; the outputs by name. For names that are no words of Python."""
-        outputs = self._call(**inputs)
+        outputs = self._call(**inputs_of(inputs))
         if not isinstance(outputs, tuple):
             outputs = (outputs,)
         return {info.name: output for info, output in zip(self.module.outputs, outputs)}
@@ -118,6 +136,9 @@ class Session:
     def time_steps(self, *args: Any, **kwargs: Any) -> list[StepTime]:
         """Runs once with a clock around every step, in the plan's order."""
         return [StepTime(**row) for row in self._native.time_steps(*args, **kwargs)]
+
+    def __repr__(self) -> str:
+        return f"<gantry.Session of {self.module!r}>"
 
     @property
     def memory(self) -> Memory:
@@ -184,7 +205,7 @@ class Module:
         return Session(self, **options)
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes the module's file; it appears whole or not at all. InputError where that fails."""
+        """Writes the module's file, which replaces what is there, whole or not at all. InputError where that fails."""
         self._native.save(os.fspath(path))
         self.path = os.fspath(path)
 
@@ -255,17 +276,16 @@ def compile(
     ``GantryWarning``.
     """
     file, contents = model_of(model)
-    targets = [target] if isinstance(target, str) else list(target)
     path = "" if output is None else os.fspath(output)
     native, messages = _native.compile(
         file,
         contents,
-        targets,
+        targets_of(target),
         shapes_of(shapes),
         dims_of(dims),
-        [{name: whole_number(f"specialize: {name!r}", size, 0, 2**62) for name, size in sizes.items()} for sizes in specialize],
-        precision,
-        optimize,
+        specializations_of(specialize),
+        word("precision", precision),
+        word("optimize", optimize),
         whole_number("opt", opt, 0, 3),
         bool(verify),
         bool(cache),
@@ -297,14 +317,15 @@ def targets() -> dict[str, str]:
 
 
 def empty(shape: Union[int, Iterable[int]], dtype: Any = "float32") -> Any:
-    """A NumPy array, not initialised, that begins at a multiple of 64 bytes: calls read it where it is."""
+    """A NumPy array, not initialised, that begins at a multiple of 64 bytes: calls read it where it is.
+
+    InputError where a size is no whole number, or negative.
+    """
     import numpy
 
     element = numpy.dtype(dtype)
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    count = 1
-    for size in sizes:
-        count *= size
+    sizes = [whole_number("shape", size, 0, 2**62) for size in (shape if isinstance(shape, Iterable) else (shape,))]
+    count = math.prod(sizes)
     memory = numpy.empty(count * element.itemsize + 63, dtype=numpy.uint8)
     skip = -memory.ctypes.data % 64
     return memory[skip : skip + count * element.itemsize].view(element).reshape(sizes)

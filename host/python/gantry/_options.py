@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Protocol, Union
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Optional, Protocol, TypedDict, Union
 
 from ._errors import GantryWarning, InputError
 
@@ -27,6 +28,57 @@ Shapes = Mapping[str, Union[str, Sequence[Union[Size, str, None]]]]
 
 #: What models that are no files are called in messages and reports.
 IN_MEMORY = "model"
+
+
+
+class ModelOptions(TypedDict, total=False):
+    """How a model is compiled and run, in the calls that do both; ``gantry.bench`` says what each means."""
+
+    device: str
+    threads: Optional[int]
+    cpus: Optional[Iterable[int]]
+    precision: Optional[str]
+    optimize: Optional[str]
+    opt: Optional[int]
+    shapes: Optional[Shapes]
+    dims: Optional[Mapping[str, Size]]
+    seed: Optional[int]
+    gpu_arch: Optional[str]
+    gpu_checks: Optional[bool]
+    cache: bool
+    custom_ops: Iterable[Union[str, "os.PathLike[str]"]]
+
+
+class RunOptions(ModelOptions, total=False):
+    """The same with the data."""
+
+    inputs: Optional[Mapping[str, Any]]
+
+
+class BenchOptions(RunOptions, total=False):
+    """The same with how it is measured."""
+
+    duration: float
+    precision_goal: float
+    processes: Optional[int]
+    warmup: Optional[int]
+    repeat: Optional[int]
+    number: Optional[int]
+    min_repeat_ms: float
+    cooldown_ms: float
+    cold: bool
+    profile: bool
+    streams: Optional[int]
+
+
+def check_names(function: str, options: Mapping[str, Any], known: Collection[str]) -> None:
+    """TypeError for an option that the function has not, with the nearest that it has."""
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
 
 _logger = logging.getLogger("gantry")
 
@@ -76,6 +128,25 @@ def positive(name: str, value: Any, most: float = float("inf")) -> float:
     return number
 
 
+def word(name: str, value: Any) -> str:
+    """``value``, if it is a text."""
+    if not isinstance(value, str):
+        raise InputError(f"{name}={value!r}: is no text")
+    return value
+
+
+def mapping(name: str, value: Any, what: str) -> Mapping[str, Any]:
+    """``value``, if it is a dict or like one; ``what`` says of what, with an example."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name}: is of type {type(value).__name__}, not a dict of {what}")
+    return value
+
+
+def inputs_of(value: Any) -> Mapping[str, Any]:
+    """Arrays by inputs' names."""
+    return mapping("inputs", value, 'arrays by inputs, such as {"input": array}')
+
+
 def _limits(name: str, size: Any) -> Union[int, tuple[int, int]]:
     if not isinstance(size, (tuple, list)):
         return whole_number(name, size, 0, 2**62)
@@ -88,10 +159,13 @@ def _limits(name: str, size: Any) -> Union[int, tuple[int, int]]:
 def _size(name: str, size: Union[Size, str, None]) -> Union[int, tuple[int, int]]:
     if size is None or size in (-1, "?"):
         return -1
-    if isinstance(size, str):
-        low, dots, high = size.partition("..")
-        size = (_number(low), _number(high) if high else 2**62) if dots else _number(low)
-    return _limits(f"shapes[{name!r}]", size)
+    return _limits(f"shapes[{name!r}]", _sizes_of_text(size) if isinstance(size, str) else size)
+
+
+def _sizes_of_text(text: str) -> Any:
+    """What "8", "1..8" and "1.." stand for; _limits refuses what is none of these."""
+    low, dots, high = text.partition("..")
+    return (_number(low), _number(high) if high else 2**62) if dots else _number(low)
 
 
 def _number(text: str) -> Union[int, str]:
@@ -102,10 +176,10 @@ def shapes_of(shapes: Optional[Shapes]) -> dict[str, list[Union[int, tuple[int, 
     """Shapes as gantry takes them: -1 where a dimension is left open. Texts are read as --shape's are."""
     if shapes is None:
         return {}
-    if not isinstance(shapes, Mapping):
-        raise InputError('shapes: is not a dict of shapes by inputs, such as {"input": (1, 3, 224, 224)}')
     result = {}
-    for name, shape in shapes.items():
+    for name, shape in mapping("shapes", shapes, 'shapes by inputs, such as {"input": (1, 3, 224, 224)}').items():
+        if not isinstance(shape, (str, Iterable)):
+            raise InputError(f"shapes[{name!r}]={shape!r}: is no shape, such as (1, 3, 224, 224)")
         sizes = shape.replace(",", "x").split("x") if isinstance(shape, str) else list(shape)
         result[name] = [_size(name, size) for size in sizes]
     return result
@@ -113,17 +187,47 @@ def shapes_of(shapes: Optional[Shapes]) -> dict[str, list[Union[int, tuple[int, 
 
 def dims_of(dims: Optional[Mapping[str, Size]]) -> dict[str, Union[int, tuple[int, int]]]:
     """Sizes and ranges of symbolic dimensions, by their names."""
-    return {name: _limits(f"dims[{name!r}]", size) for name, size in (dims or {}).items()}
+    given = mapping("dims", {} if dims is None else dims, 'sizes by dimensions, such as {"batch": 1}')
+    return {name: _limits(f"dims[{name!r}]", size) for name, size in given.items()}
+
+
+def specializations_of(specialize: Sequence[Mapping[str, int]]) -> list[dict[str, int]]:
+    """Sizes of symbolic dimensions, by their names, of each specialised program."""
+    if isinstance(specialize, (str, Mapping)) or not isinstance(specialize, Iterable):
+        raise InputError('specialize: is no list of dicts, such as [{"length": 1}, {"length": 128}]')
+    return [
+        {
+            name: whole_number(f"specialize: {name!r}", size, 0, 2**62)
+            for name, size in mapping("specialize", sizes, 'sizes by dimensions, such as {"length": 1}').items()
+        }
+        for sizes in specialize
+    ]
+
+
+def targets_of(target: Union[str, Iterable[str]]) -> list[str]:
+    """A target, or several."""
+    if isinstance(target, str):
+        return [target]
+    if not isinstance(target, Iterable):
+        raise InputError(f"target={target!r}: is neither a target's name nor a list of them; gantry.targets() has the usual ones")
+    targets = [word("target", name) for name in target]
+    if not targets:
+        raise InputError("target: the list names none; gantry.targets() has the usual ones")
+    return targets
 
 
 def cpus_of(cpus: Optional[Iterable[int]]) -> list[int]:
     """CPUs to pin threads to."""
-    return [whole_number("cpus", cpu, 0, 2**20) for cpu in cpus or ()]
+    if cpus is None:
+        return []
+    if isinstance(cpus, str) or not isinstance(cpus, Iterable):
+        raise InputError(f"cpus={cpus!r}: is no list of CPUs, such as [0, 1]")
+    return [whole_number("cpus", cpu, 0, 2**20) for cpu in cpus]
 
 
 def paths_of(name: str, paths: Iterable[Union[str, "os.PathLike[str]"]]) -> list[str]:
     """Files and folders as gantry takes them."""
-    if isinstance(paths, (str, bytes, os.PathLike)):
+    if isinstance(paths, (str, bytes, os.PathLike)) or not isinstance(paths, Iterable):
         raise InputError(f"{name}: is no list of paths; write [{paths!r}]")
     return [os.fspath(path) for path in paths]
 
@@ -160,21 +264,21 @@ def run_request(
         if contents is not None:
             request["contents"] = contents
     request.update(
-        device=device,
+        device=None if device is None else word("device", device),
         threads=None if threads is None else whole_number("threads", threads, 1, 1024),
         cpus=cpus_of(cpus) or None,
-        precision=precision,
-        optimize=optimize,
+        precision=None if precision is None else word("precision", precision),
+        optimize=None if optimize is None else word("optimize", optimize),
         opt=None if opt is None else whole_number("opt", opt, 0, 3),
         shapes=shapes_of(shapes),
         dims=dims_of(dims),
         seed=None if seed is None else whole_number("seed", seed, 0, 2**64 - 1),
-        gpu_arch=gpu_arch,
-        gpu_checks=gpu_checks,
+        gpu_arch=None if gpu_arch is None else word("gpu_arch", gpu_arch),
+        gpu_checks=None if gpu_checks is None else bool(gpu_checks),
         custom_ops=paths_of("custom_ops", custom_ops) or None,
     )
-    if inputs:
-        request["tensors"] = dict(inputs)
+    if inputs is not None:
+        request["tensors"] = dict(inputs_of(inputs))
     return {name: value for name, value in request.items() if value is not None}
 
 
