@@ -7,6 +7,7 @@
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/sha256.h"
+#include "host/cli/outputs.h"
 #include "host/python/errors.h"
 #include "host/support/output_file.h"
 #include "module_generated.h"
@@ -84,8 +85,9 @@ std::shared_ptr<LoadedModule> from_buffer(const py::buffer& buffer, const std::s
   return without_lock([&] { return std::make_shared<LoadedModule>(cli::aligned_copy(bytes), name); });
 }
 
-void save(const LoadedModule& module, const std::filesystem::path& path) {
+void save(const LoadedModule& module, const std::filesystem::path& path, bool force) {
   without_lock([&] {
+    cli::OutputPlan().writes(path, cli::FileKind::kModule, "", force);
     const auto bytes = module.bytes().bytes;
     write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   });

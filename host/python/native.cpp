@@ -3,6 +3,7 @@
 
 #include "gantry/runtime.h"
 #include "host/cli/commands.h"
+#include "host/cli/outputs.h"
 #include "host/python/arrays.h"
 #include "host/python/errors.h"
 #include "host/python/expressions.h"
@@ -27,12 +28,21 @@ int run_program(std::vector<std::string> arguments) {
   return cli::run_program(static_cast<int>(arguments.size()), pointers.data());
 }
 
+/// Writes a document of a schema: "gantry-bench", "gantry-comparison", or another.
+void write_document(const std::string& path, const std::string& text, const std::string& schema, bool force) {
+  const cli::FileKind kind = schema == "gantry-bench"        ? cli::FileKind::kResult
+                             : schema == "gantry-comparison" ? cli::FileKind::kComparison
+                                                             : cli::FileKind::kOther;
+  without_lock([&] {
+    cli::OutputPlan().writes(path, kind, "", force);
+    write_file(path, text);
+  });
+}
+
 void add_program(py::module_& module) {
   module.def("run_program", &run_program);
   module.def("version", &gantry_version);
-  module.def("write_text", [](const std::string& path, const std::string& text) {
-    without_lock([&] { write_file(path, text); });
-  });
+  module.def("write_document", &write_document);
 }
 
 /// gantry.te: tensor expressions, schedules, loop nests.

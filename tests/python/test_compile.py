@@ -84,6 +84,18 @@ def test_save_load_bytes_and_pickle_keep_the_module(tmp_path):
         numpy.testing.assert_array_equal(copy(X), numpy.maximum(X, 0))
 
 
+def test_save_replaces_modules_alone_unless_forced(tmp_path):
+    module = gantry.compile(models.relu())
+    (tmp_path / 'relu.onnx').write_bytes(models.relu())
+    with pytest.raises(gantry.InputError, match='relu.onnx: is there already and is a model, not a module'):
+        module.save(tmp_path / 'relu.onnx')
+    assert (tmp_path / 'relu.onnx').read_bytes() == models.relu()
+    module.save(tmp_path / 'relu.gmod')
+    module.save(tmp_path / 'relu.gmod')
+    module.save(tmp_path / 'relu.onnx', force=True)
+    assert gantry.load(tmp_path / 'relu.onnx').digest == module.digest
+
+
 def test_modules_for_other_machines_are_described_but_not_run(tmp_path):
     module = gantry.compile(models.relu(), target='aarch64')
     assert module.target == 'aarch64' and module.inputs[0].name == 'x'

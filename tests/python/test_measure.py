@@ -61,6 +61,11 @@ def test_without_pandas_it_says_what_is_missing(measured, monkeypatch):
 def test_results_are_saved_and_read(measured, tmp_path):
     measured.save(tmp_path / 'result.json')
     assert gantry.BenchResult.load(tmp_path / 'result.json') == measured
+    measured.save(tmp_path / 'result.json')
+    (tmp_path / 'relu.onnx').write_bytes(models.relu())
+    with pytest.raises(gantry.InputError, match='not a result of bench'):
+        measured.save(tmp_path / 'relu.onnx')
+    measured.save(tmp_path / 'relu.onnx', force=True)
     (tmp_path / 'other.json').write_text('{}')
     with pytest.raises(gantry.InputError, match='other.json: is no result'):
         gantry.BenchResult.load(tmp_path / 'other.json')

@@ -66,9 +66,11 @@ class _Document:
         """The whole document."""
         return dict(self.document)
 
-    def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes the document as JSON."""
-        _native.write_text(os.fspath(path), json.dumps(self.document, indent=2, ensure_ascii=False) + "\n")
+    def save(self, path: Union[str, os.PathLike[str]], *, force: bool = False) -> None:
+        """Writes the document as JSON. InputError where that fails, or where a file is there already that is no such
+        document and ``force`` is not given."""
+        text = json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
+        _native.write_document(os.fspath(path), text, str(self.document.get("schema", "")), bool(force))
 
 
 @dataclass(frozen=True)

@@ -204,9 +204,12 @@ class Module:
         """``Session(self, …)``."""
         return Session(self, **options)
 
-    def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes the module's file, which replaces what is there, whole or not at all. InputError where that fails."""
-        self._native.save(os.fspath(path))
+    def save(self, path: Union[str, os.PathLike[str]], *, force: bool = False) -> None:
+        """Writes the module's file; it appears whole or not at all.
+
+        InputError where that fails, or where a file is there already that is no module and ``force`` is not given.
+        """
+        self._native.save(os.fspath(path), bool(force))
         self.path = os.fspath(path)
 
     def to_bytes(self) -> bytes:
