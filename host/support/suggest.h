@@ -33,10 +33,11 @@ inline std::vector<std::string> nearest_names(std::string_view wrong,
   std::vector<std::pair<size_t, std::string>> near;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongest) continue;
-    const bool prefix = candidate.starts_with(wrong) || wrong.starts_with(candidate);
+    const bool part =
+        candidate.starts_with(wrong) || wrong.starts_with(candidate) || candidate.ends_with(wrong);
     const size_t distance = edit_distance(wrong, candidate);
     const size_t limit = std::max<size_t>(1, std::max(wrong.size(), candidate.size()) / 3);
-    if (distance <= limit || (prefix && std::min(wrong.size(), candidate.size()) >= 3)) {
+    if (distance <= limit || (part && std::min(wrong.size(), candidate.size()) >= 3)) {
       near.emplace_back(distance, candidate);
     }
   }

@@ -403,6 +403,23 @@ class Page(PageTest):
         self.assertIn('aarch64', self.gantry('inspect', 'lstm.gmod', '--target', 'x86-64-v2', '--html', 'no.html', status=1).stderr)
         self.assertIn('--html', self.gantry('inspect', 'lstm.gmod', '--target', 'aarch64', status=1).stderr)
 
+    def test_figures_that_open_dimensions_decide_are_not_shown_as_nothing(self):
+        self.gantry('zoo', 'lstm', '--size', '5', '--dynamic', '-o', 'dynamic.onnx')
+        self.gantry('inspect', 'dynamic.onnx', '--html', 'dynamic.html')
+        self.show('dynamic.html')
+        for column in ('flops', 'bytes'):
+            self.assertEqual(set(self.column(column)), {'–'})
+        self.assertIn('--shape fixes them', self.text('#kernels'))
+        self.assert_quiet()
+
+    def test_a_roofline_of_kernels_that_only_move_data_says_so(self):
+        document = report_samples.large(5)
+        for kernel in document['kernels']:
+            kernel.update(flops=0.0, gflop_per_s=0.0)
+        self.open(document)
+        self.assertIn('only move data', self.text('#roofline'))
+        self.assert_quiet()
+
     def output(self, *arguments):
         return subprocess.run([GANTRY, '--quiet', *arguments], cwd=self.folder, env=self.environment, text=True,
                               capture_output=True, check=True).stdout

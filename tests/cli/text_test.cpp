@@ -86,6 +86,10 @@ TEST(Suggest, SwappedMissingAndExtraLettersAreNear) {
   EXPECT_EQ(did_you_mean("xyzzy", names), "");
 }
 
+TEST(Suggest, TheEndOfANameIsNear) {
+  EXPECT_EQ(did_you_mean("sm_90", {"cuda:sm_80", "cuda:sm_90", "znver4"}), "; did you mean 'cuda:sm_90'?");
+}
+
 TEST(Suggest, DistanceCountsEdits) {
   EXPECT_EQ(edit_distance("", "abc"), 3u);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);

@@ -6,10 +6,15 @@ const ROW_KEYS = {
   node: kernel => (kernel.nodes || []).join(', ') || nameOf(kernel),
 };
 
+/** The sum of those that are known; null: none is. */
+function plus(known, more) {
+  return isNumber(more) ? (known || 0) + more : known;
+}
+
 function addTo(row, kernel) {
-  if (isNumber(kernel.total_ms)) row.ms = (row.ms || 0) + kernel.total_ms;
-  row.flops += kernel.flops || 0;
-  row.bytes += kernel.bytes || 0;
+  row.ms = plus(row.ms, kernel.total_ms);
+  row.flops = plus(row.flops, kernel.flops);
+  row.bytes = plus(row.bytes, kernel.bytes);
   row.steps.push(kernel.step);
   for (const node of kernel.nodes || []) row.nodes.add(node);
   row.forms.add(formOf(kernel));
@@ -22,8 +27,8 @@ function kernelRows(kernels, by, peaks) {
   kernels.forEach((kernel, i) => {
     const key = by === 'step' ? String(i) : ROW_KEYS[by](kernel);
     if (!rows.has(key)) {
-      rows.set(key, {name: by === 'step' ? nameOf(kernel) : key, type: typeOf(kernel), ops: kernel.name, ms: null, flops: 0,
-        bytes: 0, steps: [], nodes: new Set(), forms: new Set(), kernels: new Set()});
+      rows.set(key, {name: by === 'step' ? nameOf(kernel) : key, type: typeOf(kernel), ops: kernel.name, ms: null, flops: null,
+        bytes: null, steps: [], nodes: new Set(), forms: new Set(), kernels: new Set()});
     }
     addTo(rows.get(key), kernel);
   });
@@ -47,12 +52,9 @@ function kernelRows(kernels, by, peaks) {
 
 /** Rows added up, for the foot of the table. */
 function totalOf(rows) {
-  const total = {ms: null, flops: 0, bytes: 0, share: null};
+  const total = {ms: null, flops: null, bytes: null, share: null};
   for (const row of rows) {
-    if (row.ms !== null) total.ms = (total.ms || 0) + row.ms;
-    if (row.share !== null) total.share = (total.share || 0) + row.share;
-    total.flops += row.flops;
-    total.bytes += row.bytes;
+    for (const key of ['ms', 'flops', 'bytes', 'share']) total[key] = plus(total[key], row[key]);
   }
   total.gflops = total.ms > 0 ? total.flops / total.ms / 1e6 : null;
   total.gbs = total.ms > 0 ? total.bytes / total.ms / 1e6 : null;

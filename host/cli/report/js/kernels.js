@@ -21,8 +21,8 @@ function kernelColumns(context) {
     {key: 'share', label: 'share', hint: field('share'), number: true, only: timed, sort: row => row.share || 0, text: row => percentText(row.share)},
     {key: 'sum', label: 'sum', hint: 'the shares of the rows from the worst down to this one, added up', number: true, only: timed,
       sort: row => row.cumulative || 0, text: row => percentText(row.cumulative), bar: row => row.cumulative, pale: true},
-    {key: 'flops', label: 'operations', hint: field('flops'), number: true, only: !timed, sort: row => row.flops, text: row => countText(row.flops)},
-    {key: 'bytes', label: 'traffic', hint: field('bytes'), number: true, only: !timed, sort: row => row.bytes, text: row => bytesText(row.bytes)},
+    {key: 'flops', label: 'operations', hint: field('flops'), number: true, only: !timed, sort: row => row.flops || 0, text: row => countText(row.flops)},
+    {key: 'bytes', label: 'traffic', hint: field('bytes'), number: true, only: !timed, sort: row => row.bytes || 0, text: row => bytesText(row.bytes)},
     {key: 'gflops', label: 'GFLOP/s', hint: field('gflop_per_s'), number: true, only: timed, sort: row => row.gflops || 0, text: row => numberText(row.gflops)},
     {key: 'gbs', label: 'GB/s', hint: field('gb_per_s'), number: true, only: timed, sort: row => row.gbs || 0, text: row => numberText(row.gbs)},
     {key: 'roof', label: 'of roof', number: true, only: timed && Boolean(peaks), sort: row => row.roof || 0, bar: row => row.roof, pale: true,
@@ -141,7 +141,11 @@ class KernelTable {
 
   /** How the kernels' sum and a whole run's time relate. */
   relation(all, total) {
-    if (!this.timed) return 'Not timed: gantry profile FILE --json RESULT.json measures what each takes.';
+    if (!this.timed) {
+      const open = all.some(row => row.bytes === null);
+      return (open ? 'Operations and traffic depend on dimensions that are not known: --shape fixes them. ' : '') +
+        'Not timed: gantry profile FILE --json RESULT.json measures what each takes.';
+    }
     // Streams share the machine: their runs are not what the kernels' times are a part of.
     const run = streamsOf(this.document) ? 0 : this.document.median_ms;
     if (!(run > 0)) return '';

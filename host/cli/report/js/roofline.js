@@ -126,6 +126,9 @@ function drawRoofline(container, document) {
   const timed = (document.kernels || []).filter(kernel => kernel.total_ms > 0);
   const kernels = timed.filter(kernel => kernel.flops > 0 && kernel.bytes > 0)
     .map(kernel => Object.assign({gflops: kernel.flops / kernel.total_ms / 1e6}, kernel));
+  if (timed.length > 0 && kernels.length === 0) {
+    return void container.append(missing('No kernel has operations that are counted: all of them only move data.'));
+  }
   if (kernels.length === 0) {
     return void container.append(missing('No kernel was timed. A profile does so:', 'gantry profile MODEL --json RESULT.json'));
   }
