@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/file_kind.h"
 #include "host/cli/json_values.h"
 #include "host/support/error.h"
 #include "host/support/folder_lock.h"
@@ -48,8 +49,10 @@ HistoryEntry from_json(const Json& json) {
 }
 
 bool is_header(const Json& json) {
-  return json.is_object() && json.value("schema", "") == kSchema &&
-         json.value("schema_version", 0) == kSchemaVersion;
+  const auto has = [&](const char* field, const Json& value) {
+    return json.contains(field) && json.at(field) == value;
+  };
+  return has("schema", kSchema) && has("schema_version", kSchemaVersion);
 }
 
 bool usable(const HistoryEntry& entry) {
@@ -82,11 +85,15 @@ HistoryEntry history_entry(const ReportSummary& report, const std::string& label
   return entry;
 }
 
-History History::read(const std::filesystem::path& path) {
+History History::read(const std::filesystem::path& path, bool replace_others) {
   History history;
   history.path_ = path;
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return history;
+  // Pipes and devices keep nothing, and may have no end.
+  if (!std::filesystem::is_regular_file(path, code) && !std::filesystem::is_directory(path, code))
+    return history;
+  if (replace_others && kind_of_file(path) != FileKind::kHistory) return history;
   std::ifstream file(path, std::ios::binary);
   if (!file) cannot_read(path, errno);
   std::string text;
@@ -120,9 +127,9 @@ bool History::add(const HistoryEntry& entry) {
   return !known;
 }
 
-void History::append(const std::filesystem::path& path, const HistoryEntry& entry) {
+void History::append(const std::filesystem::path& path, const HistoryEntry& entry, bool replace_others) {
   const FolderLock lock(path.parent_path());
-  History history = read(path);
+  History history = read(path, replace_others);
   if (history.add(entry)) history.write();
 }
 

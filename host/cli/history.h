@@ -23,12 +23,14 @@ HistoryEntry history_entry(const ReportSummary& report, const std::string& label
 
 class History {
  public:
-  /// Reads the file; none at all is an empty history. User errors name the file and the line.
-  static History read(const std::filesystem::path& path);
+  /// Reads the file; none at all, a pipe or a device is an empty history, and so is a file of another kind
+  /// that may be replaced. User errors name the file and the line.
+  static History read(const std::filesystem::path& path, bool replace_others = false);
 
   /// Adds the entry to the file as it is now, and writes it whole; nothing where the same result is in it
   /// already. Another gantry that does so at the same time waits.
-  static void append(const std::filesystem::path& path, const HistoryEntry& entry);
+  static void append(const std::filesystem::path& path, const HistoryEntry& entry,
+                     bool replace_others = false);
 
   /// False where the same result is in it already.
   bool add(const HistoryEntry& entry);

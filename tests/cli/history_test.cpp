@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <thread>
@@ -84,10 +85,33 @@ TEST_F(HistoryFile, ForeignAndDamagedFilesAreRefusedByLine) {
   expect_refused("not a history");
   write_text("{\"schema\":\"gantry-history\",\"schema_version\":2}\n");
   expect_refused("not a history");
+  for (const char* header :
+       {"{\"schema\":5}\n", "{\"schema\":\"gantry-history\",\"schema_version\":\"x\"}\n", "[]\n"}) {
+    write_text(header);
+    expect_refused("not a history");
+  }
   write_text("{\"schema\":\"gantry-history\",\"schema_version\":1}\n{\"date\": 3}\n");
   expect_refused("line 2");
   History history = History::read("nowhere.jsonl");
   history.add(entry_of(2, "2025-01-01T00:00:00Z"));
+}
+
+TEST_F(HistoryFile, AnotherKindOfFileIsReplacedOnlyIfThatIsAsked) {
+  const HistoryEntry entry = entry_of(2, "2025-01-01T00:00:00Z");
+  write_text("some notes\n");
+  EXPECT_THROW(History::append(path_, entry), Error);
+  History::append(path_, entry, true);
+  EXPECT_EQ(History::read(path_).series(entry.series).size(), 1u);
+  History::append(path_, entry_of(3, "2025-01-02T00:00:00Z"), true);
+  EXPECT_EQ(History::read(path_).series(entry.series).size(), 2u) << "a history is not replaced";
+}
+
+TEST_F(HistoryFile, DevicesAndPipesHoldNoneAndAreNotWaitedFor) {
+  const std::string series = entry_of(2, "").series;
+  EXPECT_EQ(History::read("/dev/full").series(series).size(), 0u);
+  EXPECT_EQ(History::read("/dev/zero").series(series).size(), 0u);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(History::read(path_).series(series).size(), 0u);
 }
 
 }  // namespace
