@@ -91,6 +91,7 @@ void read_processes(const Json& json, const std::optional<double>& level, Report
 /// What version 2 added.
 void read_circumstances(const Json& json, ReportSummary& summary, const std::filesystem::path& path) {
   summary.precision = maybe<std::string>(json, "precision", path).value_or("");
+  summary.optimize = maybe<std::string>(json, "optimize", path).value_or("");
   const auto options = field<Json>(json, "options", path);
   if (!options.is_object()) user_error("{}: field 'options' has the wrong type", path.string());
   summary.streams = maybe<uint32_t>(options, "streams", path).value_or(0);
@@ -116,6 +117,8 @@ size_t ReportSummary::samples() const {
 }
 
 bool looks_like_json(const std::filesystem::path& path) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) return false;
   std::ifstream file(path, std::ios::binary);
   char first = 0;
   return (file >> first) && first == '{';
@@ -180,6 +183,7 @@ ReportSummary summary_of(const BenchReport& report) {
   summary.date = report.date;
   summary.precision = report.precision;
   if (report.opt_level >= 0) summary.opt_level = report.opt_level;
+  summary.optimize = report.optimize;
   summary.threads = m.last.threads;
   summary.streams = report.options.streams;
   summary.cold = report.options.cold;
@@ -217,8 +221,10 @@ Comparability comparability(const ReportSummary& base, const ReportSummary& othe
     differ("precision", base.precision, other.precision);
   const auto level = [](const std::optional<int>& opt) { return opt ? std::to_string(*opt) : std::string(); };
   differ("--opt level", level(base.opt_level), level(other.opt_level));
+  if (!base.optimize.empty() || !other.optimize.empty()) differ("--optimize", base.optimize, other.optimize);
   differ("number of threads", std::to_string(base.threads), std::to_string(other.threads));
-  differ("number of streams", std::to_string(base.streams), std::to_string(other.streams));
+  const auto streams = [](uint32_t count) { return count > 0 ? std::to_string(count) : std::string("none"); };
+  differ("number of streams", streams(base.streams), streams(other.streams));
   differ("state of the caches", base.cold ? "cold" : "warm", other.cold ? "cold" : "warm");
   const auto inputs = [](const ReportSummary& report) {
     std::string text;

@@ -18,6 +18,7 @@ struct ReportSummary {
   std::vector<ProcessSamples> processes;
   std::string model, board, device, target, module_digest, cpu, date, precision;
   std::optional<int> opt_level;
+  std::string optimize;
   int64_t threads = 0;
   uint32_t streams = 0;  ///< 0: none
   bool cold = false;

@@ -94,6 +94,7 @@ TEST(ReportSummary, EachCircumstanceThatDiffersIsWarnedAbout) {
       {"another model", [](BenchReport& r) { r.model = "n.onnx"; }},
       {"another precision", [](BenchReport& r) { r.precision = "bf16"; }},
       {"another --opt level", [](BenchReport& r) { r.opt_level = 0; }},
+      {"another number of streams: none and 2", [](BenchReport& r) { r.options.streams = 2; }},
       {"another number of threads", [](BenchReport& r) { r.measurement.last.threads = 4; }},
       {"another state of the caches", [](BenchReport& r) { r.options.cold = true; }},
       {"another input", [](BenchReport& r) { r.inputs[0].source = "random, seed 1"; }},
@@ -103,6 +104,14 @@ TEST(ReportSummary, EachCircumstanceThatDiffersIsWarnedAbout) {
     c.change(other);
     EXPECT_THAT(comparability(base, read_back(other, "b.json")).warnings, Contains(HasSubstr(c.word)));
   }
+}
+
+TEST(ReportSummary, WhatAModelWasOptimisedForIsACircumstance) {
+  BenchReport fast = two_processes(), small = two_processes();
+  fast.optimize = "speed";
+  small.optimize = "size";
+  EXPECT_THAT(comparability(read_back(fast), read_back(small, "b.json")).warnings,
+              Contains(HasSubstr("another --optimize: speed and size")));
 }
 
 TEST(ReportSummary, WhatOneResultDoesNotSayMayDiffer) {

@@ -78,7 +78,8 @@ TEST(SamplesOfOneProcess, TooFewOrImpossibleSamplesAreUserErrorsThatNameTheResul
     }
     return "";
   };
-  EXPECT_THAT(message({{1, 1, 1, 1}}), testing::HasSubstr("the second result has 4 samples"));
+  EXPECT_THAT(message({{1, 1, 1, 1}}), testing::HasSubstr("the second result has 4 samples;"));
+  EXPECT_THAT(message({{1}}), testing::HasSubstr("the second result has 1 sample;"));
   EXPECT_THAT(message({{1, 1, 0, 1, 1}}), testing::HasSubstr("the second result: 0 ms"));
   EXPECT_THAT(message({{1, 1, NAN, 1, 1}}), testing::HasSubstr("the second result: nan ms"));
   EXPECT_THROW(log_median({}, "the second result"), Error);

@@ -85,8 +85,8 @@ double log_median(std::span<const double> times_ms, std::string_view what) {
 Estimate log_median_within(const ProcessSamples& process, std::string_view what) {
   const size_t samples = process.samples_ms.size();
   if (samples < kFewestSamples) {
-    user_error("{} has {} samples; an interval needs at least {}: measure more", what, samples,
-               kFewestSamples);
+    user_error("{} has {} sample{}; an interval needs at least {}: measure more, or in several processes",
+               what, samples, samples == 1 ? "" : "s", kFewestSamples);
   }
   const std::vector<double> logs = logs_of(process.samples_ms, what);
   const auto count = static_cast<double>(samples);
