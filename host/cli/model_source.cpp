@@ -21,6 +21,7 @@
 #include "host/passes/fuse_ops.h"
 #include "host/support/error.h"
 #include "host/support/input_file.h"
+#include "host/support/mapped_file.h"
 
 namespace gantry::cli {
 namespace {
@@ -107,11 +108,10 @@ bool is_module_file(const std::filesystem::path& path) {
   std::error_code code;
   if (std::filesystem::is_directory(path, code))
     user_error("{}: is a folder, not a model or module", path.string());
-  std::ifstream file(path, std::ios::binary);
-  if (!file) cannot_read(path, errno);
-  char magic[sizeof(module_format::kMagic)] = {};
-  file.read(magic, sizeof(magic));
-  return file.gcount() == sizeof(magic) && std::memcmp(magic, module_format::kMagic, sizeof(magic)) == 0;
+  // A pipe, which would have it wait, is no file that models are read from.
+  const std::string start = InputFile(path).begin(sizeof(module_format::kMagic));
+  return start.size() == sizeof(module_format::kMagic) &&
+         std::memcmp(start.data(), module_format::kMagic, start.size()) == 0;
 }
 
 bool is_module(const std::filesystem::path& path, const Contents& contents) {

@@ -190,11 +190,13 @@ struct Prefix {
   size_t header_length = 0;
 };
 
-Prefix parse_prefix(std::span<const std::byte> bytes, const std::string& name) {
-  const auto* chars = reinterpret_cast<const char*>(bytes.data());
-  if (bytes.size() < kMagic.size() + 2 || std::string_view(chars, kMagic.size()) != kMagic) {
+void check_magic(std::string_view start, const std::string& name) {
+  if (start.size() < kMagic.size() + 2 || !start.starts_with(kMagic))
     user_error("{}: not a .npy file; save arrays with numpy.save", name);
-  }
+}
+
+Prefix parse_prefix(std::span<const std::byte> bytes, const std::string& name) {
+  check_magic({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
   const auto at = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
   const size_t major = at(6);
   if (major < 1 || major > 3)
@@ -271,7 +273,11 @@ HostTensor read_npy(const std::filesystem::path& path) {
     user_error("{}: is a folder, not a .npy file", path.string());
   std::ifstream file(path, std::ios::binary);
   if (!file) cannot_read(path, errno);
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string bytes(kMagic.size() + 2, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(file.gcount()));
+  check_magic(bytes, path.string());  // first: what else a device or pipe holds may have no end
+  bytes.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   if (file.bad()) user_error("{}: cannot be read", path.string());
   return parse_npy(std::as_bytes(std::span(bytes)), path.string());
 }

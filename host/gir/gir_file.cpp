@@ -56,6 +56,9 @@ std::map<std::string, Dim> sizes_of(const GivenSizes& given, const std::vector<V
 
 bool is_gir_file(const std::filesystem::path& path) {
   if (path.extension() == ".gir") return true;
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return false;
   constexpr size_t kBeginning = 4096;
   std::ifstream file(path, std::ios::binary);
   if (!file) cannot_read(path, errno);

@@ -170,6 +170,15 @@ TEST(Npy, TruncatedAndAlteredFilesNeverCrash) {
   }
 }
 
+TEST(Npy, WhatHasNoEndIsNotReadForever) {
+  try {
+    read_npy("/dev/zero");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/dev/zero: not a .npy file"));
+  }
+}
+
 TEST(TensorText, SummaryCountsNonFiniteElementsApart) {
   const HostTensor tensor =
       parse(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }",
