@@ -8,6 +8,7 @@
 #include "host/cli/execution.h"
 #include "host/cli/json_output.h"
 #include "host/cli/measure_options.h"
+#include "host/cli/refusal.h"
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
 #include "host/cli/trace_measurement.h"
@@ -66,6 +67,9 @@ Trace trace_of(const BenchReport& report, const Invocation& invocation) {
 }
 
 int bench(const Options& options, const Invocation& invocation) {
+  if (options.json.to_stdout())
+    refuse(options.execution.given, {"--top", "--by"},
+           "--json on stdout takes the place of the table and has every step");
   options.json.plan(*invocation.outputs, FileKind::kResult, options.force);
   ExecutionOptions choice = options.execution;
   choice.seed = options.seed;

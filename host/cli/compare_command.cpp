@@ -94,13 +94,14 @@ CompareReport compare_programs(const Options& options, const Invocation& invocat
 
 /// Adds the newest result to the series and says what has changed in it; `save` writes the series.
 HistoryReport keep_history(const Options& options, const ReportSummary& newest, std::function<void()>& save) {
-  History history = History::read(options.history);
+  History history = History::read(options.history, options.force);
   const HistoryEntry entry = history_entry(
       newest, options.label.empty() ? newest.module_digest.substr(0, 12) : options.label, GANTRY_VERSION);
   HistoryReport report;
   report.file = options.history;
   report.series = entry.series;
-  if (history.add(entry)) save = [file = options.history, entry] { History::append(file, entry); };
+  if (history.add(entry))
+    save = [&options, entry] { History::append(options.history, entry, options.force); };
   const std::vector<SeriesPoint> points = history.series(entry.series);
   report.points = points.size();
   ChangeOptions change_options;
@@ -169,7 +170,7 @@ int compare(const Options& options, const Invocation& invocation) {
   check_arguments(options, results);
   plan_files(options, results, *invocation.outputs);
   if (!options.history.empty())
-    History::read(options.history);  // what is wrong with it is said before measuring
+    History::read(options.history, options.force);  // what is wrong with it is said before measuring
   CompareReport report;
   ReportSummary newest;
   if (results && options.second.empty()) {
@@ -190,7 +191,6 @@ int compare(const Options& options, const Invocation& invocation) {
   return report_and_judge(options, report, save_history, invocation);
 }
 
-/// Whether any option of measuring was given.
 /// Those on the command line that results have no use for.
 GivenOptions measuring_options(const CLI::App& command, const std::vector<std::string>& of_results) {
   GivenOptions given = given_options(command);
@@ -234,13 +234,14 @@ void add_compare_command(CLI::App& app, Invocation& invocation) {
             "The smallest difference worth claiming; default 1%");
   add_limit(*command, "--fail-if-slower", options->fail_if_slower,
             "Exit code 4 where the second is shown to be slower, by at least this much");
-  command
-      ->add_option("--history", options->history,
-                   "Keep a series of results in this file and find its changes")
-      ->type_name("FILE");
+  CLI::Option* history = command
+                             ->add_option("--history", options->history,
+                                          "Keep a series of results in this file and find its changes")
+                             ->type_name("FILE");
   command
       ->add_option("--label", options->label, "What the result is called in --history; default: its digest")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->needs(history);
   add_json_option(*command, options->json, "comparison");
   add_force_option(*command, options->force);
   command->footer(kExamples);

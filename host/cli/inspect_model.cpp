@@ -166,9 +166,9 @@ std::string to_json(const std::filesystem::path& path, const Summary& summary) {
 std::string weights_text(const ModelWeights& weights) {
   const auto amount = [](const WeightCount& count) {
     const auto number = static_cast<double>(count.parameters);
-    return fmt::format("{} parameters, {}",
+    return fmt::format("{} parameter{}, {}",
                        number < 1000 ? std::to_string(count.parameters) : count_text(number),
-                       bytes_text(static_cast<double>(count.bytes)));
+                       count.parameters == 1 ? "" : "s", bytes_text(static_cast<double>(count.bytes)));
   };
   std::string text =
       fmt::format("  weights  {} in {} tensors\n", amount(weights.total), weights.total.tensors);

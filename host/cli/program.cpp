@@ -89,6 +89,29 @@ std::string takers_text(const CLI::App& app, const std::string& option) {
   return fmt::format("; {} {} it", names, count == 1 ? "takes" : "take");
 }
 
+/// User errors for options without the value that they take, as a shell's unset variable leaves them: `--on
+/// ""` would otherwise measure this machine.
+void check_values(const CLI::App& app) {
+  constexpr std::string_view kMayBeEmpty[] = {"first", "second"};  // no further options
+  for (const CLI::App* command = &app;; command = command->get_subcommands().front()) {
+    for (const CLI::Option* option : command->get_options()) {
+      const std::vector<std::string>& names = option->get_lnames();
+      if (names.empty() || option->get_expected_min() == 0) continue;
+      if (std::ranges::find(kMayBeEmpty, names.front()) != std::end(kMayBeEmpty)) continue;
+      if (std::ranges::find(option->results(), "") != option->results().end())
+        user_error("--{}: the value given is empty; write one, or leave the option out", names.front());
+    }
+    if (command->get_subcommands().empty()) return;
+  }
+}
+
+/// Whether --help stands beside a word that is no command of the one that was recognised.
+bool helps_unknown_command(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  return !unknown.empty() && !unknown.front().starts_with("-") &&
+         !shown_commands(*chosen_command(app)).empty();
+}
+
 /// A message for a command line that the parser refuses.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = chosen_command(app);
@@ -181,11 +204,16 @@ std::optional<int> parse(CLI::App& app, const CLI::Option& colour, Invocation& i
   try {
     app.parse(argc, argv);
     choose();
+    check_values(app);
     if (invocation.quiet && invocation.verbose) {
       user_error("--quiet and --verbose contradict each other; give one of them");
     }
-  } catch (const CLI::CallForHelp&) {
+  } catch (const CLI::CallForHelp& help) {
     choose();
+    if (helps_unknown_command(app)) {
+      print_error(explain(app, help));
+      return static_cast<int>(ErrorKind::kUser);
+    }
     answer(app.help());
   } catch (const CLI::CallForVersion&) {
     choose();

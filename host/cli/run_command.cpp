@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "host/cli/between.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/expectation.h"
@@ -312,7 +313,7 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       ->add_option("--tolerance", options->tolerance,
                    "Largest max |difference| / max |expected| that --expect accepts; default 1e-5")
       ->type_name("NUMBER")
-      ->check(CLI::Validator(CLI::NonNegativeNumber).description(""));
+      ->check(between(0.0, 1e30));
   command->add_flag("--random{0}", options->seed, "Made-up data for inputs without a file, from this seed")
       ->type_name("[=SEED]");
   add_trace_option(*command, options->trace, "what gantry does, and the kernels of a further run,");

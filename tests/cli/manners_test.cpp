@@ -194,9 +194,21 @@ TEST_F(Manners, OptionsThatMeanNothingAreRefused) {
   expect_refused("boards add pi 127.0.0.1:1 --json", "--json");
   expect_refused("targets --quiet --verbose", "contradict");
   std::ofstream(folder_ / "r.json") << R"({"schema": "gantry-bench"})";
+  expect_refused("bench m.onnx --profile --json --top 3", "leave out --top");
+  expect_refused("profile m.onnx --json - --by type", "leave out --by");
+  expect_refused("compare m.onnx --second '--opt 1' --label today", "--label requires --history");
   expect_refused("compare r.json r.json --second '--opt 1' --rounds 3",
                  "r.json is a result that was measured already; leave out --second and --rounds");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "n.onnx"));
+}
+
+TEST_F(Manners, EmptyValuesAreNotTakenForNone) {
+  expect_refused("bench m.onnx --on ''", "--on: the value given is empty");
+  expect_refused("bench m.onnx --cpus ''", "--cpus: the value given is empty");
+  expect_refused("compile m.onnx -o ''", "--output: the value given is empty");
+  expect_refused("ir m.onnx --kernel=", "--kernel");
+  expect_refused("boards setup me@pi --name ''", "--name: the value given is empty");
+  expect_refused("compare m.onnx n.onnx --first ''", "m.onnx: there is no such file");
 }
 
 TEST_F(Manners, ValuesThatDoNotDoAreNamedInPlainWords) {
@@ -208,6 +220,7 @@ TEST_F(Manners, ValuesThatDoNotDoAreNamedInPlainWords) {
   }
   expect_refused("zoo lstm --size 0", "'0' is not a whole number from 1");
   expect_refused("zoo lstm --batch -1", "'-1' is not a whole number from 1");
+  expect_refused("run m.onnx --tolerance -1", "'-1' is not a number from 0 to 1e+30");
   expect_refused("boards discover --timeout 1x", "'1x' is not a time like 30s");
   expect_refused("completion tcsh", "'tcsh' is none of bash, zsh, fish");
   ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);

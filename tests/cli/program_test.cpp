@@ -1,6 +1,7 @@
 // Runs the real program as a child.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -94,6 +95,9 @@ TEST_F(Program, WrongNamesAreAnsweredWithTheNearest) {
   expect_user_error("comiple x.onnx", "did you mean 'compile'");
   expect_user_error("bench x.onnx --repaet 3", "did you mean '--repeat'");
   expect_user_error("boards lst", "did you mean 'list'");
+  expect_user_error("boards lst --help", "did you mean 'list'");
+  expect_user_error("upload --help", "unknown command 'upload'");
+  EXPECT_EQ(gantry("bench x.onnx --help").code, 0);
   expect_user_error("run x.onnx --specialize N=1", "'--specialize'; `gantry compile` takes it");
   expect_user_error("zoo resnet81", "'resnet18'");
   expect_user_error("run x.onnx --on nowhere", "");
@@ -108,6 +112,13 @@ TEST_F(Program, FilesThatAreNoModelsAreUserErrorsAndLeaveNothing) {
     }
   }
   EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(Program, PipesAreNoModelsAndAreNotWaitedFor) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  for (const char* command : {"compile", "run", "bench", "inspect", "ir", "compare"})
+    expect_user_error(std::string(command) + " pipe" + (command == std::string("compare") ? " pipe" : ""),
+                      "pipe: not a regular file");
 }
 
 TEST_F(Program, ErrorsNameTheRemedy) {
