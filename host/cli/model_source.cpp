@@ -182,6 +182,8 @@ std::shared_ptr<const DecisionFile> read_decisions(const std::string& file, cons
   if (file.empty()) return nullptr;
   invocation.outputs->reads(file, "the decisions");
   constexpr size_t kMostBytes = size_t{16} << 20;
+  std::error_code code;
+  if (std::filesystem::is_directory(file, code)) user_error("{}: is a folder, not a file of decisions", file);
   std::ifstream stream(file, std::ios::binary);
   if (!stream) cannot_read(file, errno);
   std::string text(kMostBytes + 1, '\0');

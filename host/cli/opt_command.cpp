@@ -20,6 +20,7 @@
 #include "host/passes/fuse_ops.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -53,6 +54,7 @@ struct Wish {
   std::string_view name;
   PassContext context;
   bool of_target;
+  std::string_view asked_by = {};  ///< the option, where naming the pass does not do
 };
 
 std::vector<Wish> wishes() {
@@ -60,7 +62,7 @@ std::vector<Wish> wishes() {
                         {"GPUs", {}, true},
                         {"byte products", {}, true},
                         {"--passes", {}, false},
-                        {"fast-math", {}, false}};
+                        {"fast-math", {}, false, "--optimize fast-math"}};
   all[1].context.for_gpu = true;
   all[2].context.multiplies_bytes = true;
   all[3].context.combine_parallel = true;
@@ -108,7 +110,9 @@ std::vector<const Pass*> chosen_passes(const Options& options) {
       if (step.level <= options.opt_level) passes.push_back(step.pass);
     }
   }
-  for (const std::string& name : options.passes) {
+  for (const std::string& given : options.passes) {
+    const std::string name(trim(given));
+    if (name.empty()) user_error("--passes: a pass's name is empty; `gantry opt --list` lists the passes");
     passes.push_back(find_pass(name));
     if (passes.back() != nullptr) continue;
     std::vector<std::string> names;
@@ -180,7 +184,8 @@ class Optimizer {
       report_ += fmt::format("// stopped after {} {}; left out: {}\n", context_.rewrites,
                              context_.rewrites == 1 ? "rewrite" : "rewrites", fmt::join(skipped_, ", "));
     } else if (given_) {
-      expect_all_taken(*given_, target_, [&](const NodeDecision& decision) {
+      const bool deciding = std::ranges::find(passes, kDecidingPass, &Pass::name) != passes.end();
+      expect_all_taken(*given_, target_, deciding, [&](const NodeDecision& decision) {
         return !decision.origin.empty() && std::ranges::all_of(decision.origin, [&](const std::string& name) {
           return in_bodies_.contains(name);
         });
@@ -199,7 +204,8 @@ class Optimizer {
   std::string rewrites_text(const Pass& pass, const PassRun& run) const {
     if (!pass.applies(context_)) {
       const std::optional<Wish> wish = wish_of(pass);
-      return wish && wish->of_target ? "not for " + target_.name : "not asked for";
+      if (wish && wish->of_target) return "not for " + target_.name;
+      return wish && !wish->asked_by.empty() ? fmt::format("not asked for by {}", wish->asked_by) : "not asked for";
     }
     return run.rewrites == 0 ? "no rewrites" : run.rewrites == 1 ? "1 rewrite" : fmt::format("{} rewrites", run.rewrites);
   }

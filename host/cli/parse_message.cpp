@@ -14,6 +14,12 @@ std::string parse_message(const CLI::ParseError& error) {
   static const std::regex missing("(.+): 1 required (.+) missing");
   static const std::regex unlike("Could not convert: (\\S+) = (.*)");
   static const std::regex outside("(.+): (.*) not in \\{(.+)\\}");
+  static const std::regex again("(.+): At Most 1 required but received (\\d+)");
+  static const std::regex either("(-\\S+) excludes (-\\S+)");
+  if (std::regex_match(text, part, again))
+    return fmt::format("{} is given {} times; it takes one value", part[1].str(), part[2].str());
+  if (std::regex_match(text, part, either))
+    return fmt::format("{} and {} exclude each other: give one of them", part[1].str(), part[2].str());
   if (std::regex_match(text, part, missing)) {
     return part[2] == "TEXT" ? fmt::format("{} needs a value", part[1].str())
                              : fmt::format("{} needs a value: {}", part[1].str(), part[2].str());

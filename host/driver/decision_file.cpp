@@ -140,6 +140,7 @@ DecisionFile::NetworkEntry DecisionFile::parse_of_network(std::string_view text)
 DecisionFile DecisionFile::parse(std::string_view text, const std::string& file) {
   DecisionFile result;
   std::string target;
+  text = without_byte_order_mark(text);
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = trim(text.substr(0, end));

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "host/forms/form.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
@@ -25,24 +26,36 @@ bool has_unit(const Target& target, TileUnit unit) {
   return !target.for_gpu() && tile_unit(target, geometry_of(unit).element) == unit;
 }
 
-void expect_units(const Function& function, const Target& target) {
+std::string name_text(const Node& node) {
+  return node.origin.empty() ? "%" + node.result()->name : fmt::format("{}", fmt::join(node.origin, ", "));
+}
+
+/// A decision that no pass would ever read.
+void expect_choice(const Node& node) {
+  if (!node.decision || forms::has_forms(*node.op)) return;
+  user_error("{}{} of {} ({}) does not fit: there is one way to compute {} alone; leave the decision out",
+             node.decision->place.empty() ? "" : node.decision->place + ": ", to_string(*node.decision), name_text(node),
+             node.op->name, node.op->name);
+}
+
+void expect_fit(const Function& function, const Target& target) {
   for (const Node* node : function.nodes()) {
-    for (const auto& body : node->bodies) expect_units(*body, target);
+    for (const auto& body : node->bodies) expect_fit(*body, target);
+    expect_choice(*node);
     const std::optional<TileUnit> wanted = unit_of(*node);
     if (!wanted || has_unit(target, *wanted)) continue;
     user_error(
         "{}node {} ({}) is to be computed by {}, which {} has not: this text was made for another target; "
         "compile it for that, or take the graph as it was read (gantry ir MODEL -o OUT.gir)",
         node->decision && !node->decision->place.empty() ? node->decision->place + ": " : "",
-        node->origin.empty() ? "%" + node->result()->name : fmt::format("{}", fmt::join(node->origin, ", ")),
-        node->op->name, name_of(*wanted), target.name);
+        name_text(*node), node->op->name, name_of(*wanted), target.name);
   }
 }
 
 }  // namespace
 
 void expect_forms_of(const Graph& graph, const Target& target) {
-  expect_units(graph.main, target);
+  expect_fit(graph.main, target);
 }
 
 }  // namespace gantry

@@ -120,15 +120,20 @@ PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassC
   return result;
 }
 
-void expect_all_taken(const GivenDecisions& given, const Target& target,
+void expect_all_taken(const GivenDecisions& given, const Target& target, bool deciding,
                       const std::function<bool(const NodeDecision&)>& left_out) {
   const GivenDecisions::Line* line = given.left_over(left_out);
   if (line == nullptr) return;
+  const std::string node = fmt::format("{} of {}", line->node.op->name,
+                                       line->node.origin.empty() ? "no node" : origin_text(line->node.origin));
+  if (!deciding)
+    user_error("{}: nothing is decided for {} without {}, a pass of --opt {}", line->place, node, kDecidingPass,
+               kMostOptLevel);
+  if (const GivenDecisions::Line* other = given.taken_like(*line))
+    user_error("{}: {} is decided already, by {}; leave one of the lines out", line->place, node, other->place);
   user_error(
-      "{}: nothing is decided for {} of {} when the model is compiled for {}; `gantry ir MODEL --forms` "
-      "lists what is",
-      line->place, line->node.op->name,
-      line->node.origin.empty() ? "no node" : origin_text(line->node.origin), target.name);
+      "{}: nothing is decided for {} when the model is compiled for {}; `gantry ir MODEL --forms` lists what is",
+      line->place, node, target.name);
 }
 
 GraphDecisions run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {
@@ -151,7 +156,7 @@ GraphDecisions run_graph_passes(Graph& graph, const Target& target, const Compil
     run_pass(*step.pass, step.name, graph, context, options);
     network.after(step.name);
   }
-  if (given) expect_all_taken(*given, target);
+  if (given) expect_all_taken(*given, target, options.opt_level == kMostOptLevel);
   return {{context.decisions->begin() + static_cast<std::ptrdiff_t>(before), context.decisions->end()},
           network.decided()};
 }

@@ -23,8 +23,9 @@ struct PassRun {
 PassRun run_pass(const Pass& pass, const std::string& stage, Graph& graph, PassContext& context,
                  const CompileOptions& options);
 
-/// User error for the first decision that no node has taken and that is not left out: it names the line.
-void expect_all_taken(const GivenDecisions& given, const Target& target,
+/// User error for the first decision that no node has taken and that is not left out: it names the line. With
+/// `deciding`, the pass that decides was among those that ran.
+void expect_all_taken(const GivenDecisions& given, const Target& target, bool deciding,
                       const std::function<bool(const NodeDecision&)>& left_out = {});
 
 /// What was decided while passes ran.

@@ -11,6 +11,7 @@
 #include "host/costs/conversion_cost.h"
 #include "host/forms/exact_weights.h"
 #include "host/support/error.h"
+#include "host/support/words.h"
 
 namespace gantry::forms {
 
@@ -195,6 +196,17 @@ class TargetForms : public FormSet {
 
 std::span<const ListedForm> all_forms() {
   return kForms;
+}
+
+bool has_forms(const OpBase& op) {
+  return std::ranges::any_of(kForms, [&](const ListedForm& listed) {
+    for (std::string_view rest = listed.ops; !rest.empty();) {
+      const size_t comma = std::min(rest.find(','), rest.size());
+      if (trim(rest.substr(0, comma)) == op.name) return true;
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+    return false;
+  });
 }
 
 std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& context) {

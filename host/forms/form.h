@@ -117,6 +117,8 @@ struct ListedForm {
   std::string_view file;  ///< in the source tree
 };
 std::span<const ListedForm> all_forms();
+/// Whether there are other forms of the op than its definition.
+bool has_forms(const OpBase& op);
 
 inline bool is_for(Devices devices, const Target& target) {
   return devices == Devices::kAll || (devices == Devices::kGpus) == target.for_gpu();

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "host/support/suggest.h"
+#include "host/support/words.h"
 
 namespace gantry {
 namespace {
@@ -25,6 +27,10 @@ auto at_place(size_t place, const Read& read) {
     if (error.kind() != ErrorKind::kUser) throw;
     TextCursor::fail_at(place, error.what());
   }
+}
+
+void expect_name(const std::string& name, size_t place) {
+  if (name.empty()) TextCursor::fail_at(place, "a name cannot be empty");
 }
 
 bool says(const std::vector<DimConstraint>& constraints, const DimConstraint& wanted) {
@@ -83,7 +89,7 @@ void FunctionParser::need(const Dim& left, const Dim& right, const Node& node) {
 }
 
 void FunctionParser::define(Value* value, const std::string& name, size_t place) {
-  if (name.empty()) TextCursor::fail_at(place, "a name cannot be empty");
+  expect_name(name, place);
   if (value->name != name) TextCursor::fail_at(place, fmt::format("'{}' is defined twice", name));
   values_[name] = value;
 }
@@ -175,6 +181,17 @@ std::vector<TensorType> FunctionParser::parse_result_types() {
   return types;
 }
 
+void FunctionParser::expect_symbol_of_inputs(const std::string& symbol, size_t place) {
+  if (!ranged_.insert(symbol).second) TextCursor::fail_at(place, fmt::format("{} has a range already", symbol));
+  if (context_.sizes.contains(symbol)) return;  // a size that is given stands in its place
+  std::vector<std::string> symbols;
+  for (const Value* parameter : function_.parameters) {
+    for (const Dim& dim : parameter->type.shape) std::ranges::move(dim.symbols(), std::back_inserter(symbols));
+  }
+  if (std::ranges::find(symbols, symbol) == symbols.end())
+    TextCursor::fail_at(place, fmt::format("no input has a dimension {}{}", symbol, did_you_mean(symbol, symbols)));
+}
+
 /// N in 1..8, behind which dimensions of that name have the range.
 void FunctionParser::parse_range(std::string_view symbol, std::string_view range, size_t place) {
   const auto number = [&](std::string_view text) {
@@ -187,6 +204,7 @@ void FunctionParser::parse_range(std::string_view symbol, std::string_view range
   if (const std::string_view high = range.substr(dots + 2); !high.empty()) limits.high = number(high);
   if (limits.low > limits.high) TextCursor::fail_at(place, fmt::format("the range {} is empty", range));
   if (depth_ > 0) TextCursor::fail_at(place, "ranges are those of @main's parameters");
+  expect_symbol_of_inputs(std::string(symbol), place);
   const Dim limited = at_place(place, [&] { return Dim::symbol(symbol, limits); });
   if (context_.sizes.contains(std::string(symbol))) {
     const Dim& given = context_.sizes.at(std::string(symbol));
@@ -206,7 +224,7 @@ void FunctionParser::parse_constraint() {
   const size_t place = cursor_.place();
   const std::string_view left = cursor_.until("=/\n");
   if (const size_t in = left.find(" in "); in != std::string_view::npos && left.find("..", in) != std::string_view::npos)
-    return parse_range(left.substr(0, in), left.substr(in + 4), place);
+    return parse_range(trim(left.substr(0, in)), left.substr(in + 4), place);
   constraint.left = at_place(place, [&] { return Dim::parse(left).substitute(context_.sizes); });
   cursor_.expect("==");
   const size_t right_place = cursor_.place();
@@ -475,7 +493,10 @@ void FunctionParser::parse_return(const std::vector<TensorType>& declared, size_
   while (cursor_.peek() != '}') {
     if (!function_.outputs.empty() && !cursor_.accept(",")) cursor_.fail_expected("',' or '}'");
     function_.outputs.push_back(parse_value());
-    if (cursor_.accept("as")) function_.output_names.push_back(cursor_.string());
+    if (!cursor_.accept("as")) continue;
+    const size_t name_place = cursor_.place();
+    function_.output_names.push_back(cursor_.string());
+    expect_name(function_.output_names.back(), name_place);
   }
   check_output_names(place);
   if (context_.program != nullptr && depth_ == 0 && function_.outputs.empty())

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ class FunctionParser {
   void fix_sizes();
   std::vector<TensorType> parse_result_types();
   void parse_constraint();
+  /// Fails where no input has it, or where it has a range already.
+  void expect_symbol_of_inputs(const std::string& symbol, size_t place);
   void parse_range(std::string_view symbol, std::string_view range, size_t place);
   ConstantPtr parse_inline_constant();
   ConstantPtr referred_constant(const std::string& entry, const TensorType& type, size_t place);
@@ -83,6 +86,7 @@ class FunctionParser {
   Function function_;
   std::map<std::string, Value*> values_;
   std::vector<Value*> inline_;
+  std::set<std::string> ranged_;  ///< symbols
   std::vector<DimConstraint> stated_;
   std::vector<DimConstraint> needed_;
 };

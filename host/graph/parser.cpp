@@ -3,6 +3,7 @@
 #include "host/graph/graph.h"
 #include "host/graph/parse.h"
 #include "host/support/error.h"
+#include "host/support/words.h"
 
 namespace gantry {
 namespace {
@@ -69,6 +70,7 @@ Graph parse_graph(std::string_view text, const OpTable& ops,
 
 Graph parse_program(std::string_view text, const OpTable& ops, const ProgramSource& source) {
   internal_check(source.weights != nullptr, "a program is read without a source of weights");
+  text = without_byte_order_mark(text);
   ParseContext context{TextCursor(text), ops, nullptr, &source, {}, {}};
   return parse(context, text, source.name);
 }

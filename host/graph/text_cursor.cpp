@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "host/graph/parse.h"
+#include "host/support/words.h"
 
 namespace gantry {
 namespace {
@@ -63,7 +64,7 @@ std::string located(std::string_view text, const std::string& name, size_t place
 
 bool is_graph_text(std::string_view bytes) {
   constexpr size_t kMostBlank = 1 << 16;  // of comments before the first word
-  TextCursor cursor(bytes.substr(0, kMostBlank));
+  TextCursor cursor(without_byte_order_mark(bytes).substr(0, kMostBlank));
   for (const char* word : {"gir", "model", "weights", "passes", "fn"}) {
     if (cursor.accept(word)) return true;
   }

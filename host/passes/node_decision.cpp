@@ -85,4 +85,11 @@ const GivenDecisions::Line* GivenDecisions::left_over(
   return found == lines_.end() ? nullptr : &*found;
 }
 
+const GivenDecisions::Line* GivenDecisions::taken_like(const Line& line) const {
+  const auto found = std::ranges::find_if(lines_, [&](const Line& other) {
+    return other.taken && other.node.op == line.node.op && other.node.origin == line.node.origin;
+  });
+  return found == lines_.end() ? nullptr : &*found;
+}
+
 }  // namespace gantry

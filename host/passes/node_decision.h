@@ -60,6 +60,8 @@ class GivenDecisions {
   const Line* take(const Node& node);
   /// The first that was not taken and is not left out; null if there is none.
   const Line* left_over(const std::function<bool(const NodeDecision&)>& left_out = {}) const;
+  /// One for the same node that was taken; null if there is none.
+  const Line* taken_like(const Line& line) const;
 
  private:
   std::vector<Line> lines_;

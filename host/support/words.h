@@ -14,6 +14,13 @@ inline std::string_view trim(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
 
+/// Without the mark that some editors put in front of UTF-8.
+inline std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
+}
+
 /// What a board, or its type, may be called: letters, digits, '.', '-' and '_', 64 of them at most.
 inline bool is_board_word(std::string_view text) {
   constexpr std::string_view kOthers = ".-_";

@@ -127,6 +127,15 @@ class Given(WithNetworks):
         self.write('\n# mine\nnn.conv {form=direct, block=16}  // nowhere\n')
         self.assertRegex(self.run_with(status=1).stderr, r'forms\.txt:3: nothing is decided for nn\.conv of nowhere .*--forms')
 
+    def test_a_second_one_for_a_node_is_refused(self):
+        node = next(line for line in self.text.split('\n') if line.startswith('nn.conv'))
+        self.write(f'{node}\n# again\n{node}\n')
+        self.assertRegex(self.run_with(status=1).stderr, r'forms\.txt:3: nn\.conv of .* is decided already, by forms\.txt:1')
+
+    def test_they_may_stand_behind_a_byte_order_mark(self):
+        self.write('\ufeff' + self.text)
+        self.run_with()
+
     def test_lines_for_another_target_are_left_alone(self):
         self.write('[cortex-a76]\nnn.conv {form=direct, block=16}  // nowhere\n')
         self.run_with()
@@ -136,6 +145,9 @@ class Given(WithNetworks):
         self.assertIn('forms.txt:1: expected an op and a decision', self.run_with(status=1).stderr)
         (self.folder / 'forms.txt').unlink()
         self.assertIn('forms.txt', self.run_with(status=1).stderr)
+        (self.folder / 'forms.txt').mkdir()
+        self.addCleanup((self.folder / 'forms.txt').rmdir)
+        self.assertIn('forms.txt: is a folder', self.run_with(status=1).stderr)
 
     def test_a_graphs_text_may_have_them(self):
         self.gantry('ir', self.model(self.NETWORK), '--before', 'alter_layout', '-o', 'text.gir', '--force')
@@ -144,6 +156,15 @@ class Given(WithNetworks):
         (self.folder / 'text.gir').write_text(text[:place + 1] + ' {form=gemm}' + text[place + 1:])
         self.assertIn('nn.conv {form=gemm}  // conv10', self.gantry('ir', 'text.gir', '--forms').stdout)
         self.gantry('run', 'text.gir', '--random=1', '--expect', 'expected.npy')
+
+    def test_a_graphs_text_has_none_where_there_is_no_choice(self):
+        self.gantry('ir', self.model(self.NETWORK), '--before', 'alter_layout', '-o', 'text.gir', '--force')
+        text = (self.folder / 'text.gir').read_text()
+        place = text.index(')  // pool1')
+        (self.folder / 'text.gir').write_text(text[:place + 1] + ' {form=direct}' + text[place + 1:])
+        line = text[:place].count('\n') + 1
+        self.assertIn(f'text.gir:{line}: {{form=direct}} of pool1 (nn.max_pool) does not fit',
+                      self.gantry('ir', 'text.gir', '--forms', status=1).stderr)
 
     def test_opt_takes_what_its_passes_read(self):
         self.edited(lambda line: line[:line.index('{')] + '{form=plain}' + line[line.index('}') + 1:]
@@ -168,7 +189,8 @@ class Given(WithNetworks):
                                                      status=status).stderr
         self.write(self.text)
         self.assertIn('none of these passes reads decisions: alter_layout takes', opt('--passes', 'simplify_inference,dead_code'))
-        self.assertRegex(opt('--opt', '2'), r'forms\.txt:\d+: nothing is decided for nn\.conv of conv1')
+        self.assertRegex(opt('--opt', '2'), 
+                         r'forms\.txt:\d+: nothing is decided for nn\.conv of conv1 without alter_layout, a pass of --opt 3')
         opt('--passes', 'simplify_inference,alter_layout', status=0)
         opt('--stop-after', '0', status=0)
         self.write('nn.conv {form=winograd3}  // conv10\n')

@@ -247,6 +247,21 @@ TEST(ProgramText, RangesAreThoseOfTheInputsSymbolsAndMeetSizesThatAreGiven) {
   EXPECT_EQ(parse(kHead + "  where N in 1..\n  return %x\n}").main.ranges().at("N"), (DimRange{1, DimRange().high}));
   for (const char* bad : {"8..2", "-1..2", "M..8", "2..8x"})
     EXPECT_THAT(error_of(kHead + "  where N in " + bad + "\n  return %x\n}"), StartsWith("m.gir:2:9: ")) << bad;
+  EXPECT_THAT(error_of(kHead + "  where M in 2..8\n  return %x\n}"),
+              StartsWith("m.gir:2:9: no input has a dimension M"));
+  EXPECT_THAT(error_of(kHead + "  where N in 2..8\n  where N in 3..9\n  return %x\n}"),
+              StartsWith("m.gir:3:9: N has a range already"));
+}
+
+TEST(ProgramText, BeginsBehindAByteOrderMark) {
+  const std::string mark = "\xef\xbb\xbf", text = kHead + "  return %x\n}";
+  EXPECT_EQ(parse(mark + text).main.parameters.size(), parse(text).main.parameters.size());
+  EXPECT_TRUE(is_graph_text(mark + text));
+  EXPECT_THAT(error_of(mark + "fm"), StartsWith("m.gir:1:1: expected the function"));
+}
+
+TEST(ProgramText, OutputsHaveNames) {
+  EXPECT_THAT(error_of(kHead + "  return %x as \"\"\n}"), StartsWith("m.gir:2:16: a name cannot be empty"));
 }
 
 // --- what a round trip keeps
