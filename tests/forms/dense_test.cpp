@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <utility>
+#include <vector>
 
 #include "host/codegen/find_target.h"
 #include "host/ops/dense.h"
@@ -65,6 +66,22 @@ TEST(DenseForms, ADecisionOfTheScheduleTooIsComparedAsTheCandidateOfItsProduct) 
   EXPECT_EQ(floats.error, 0);
   EXPECT_EQ(integers.decision, parse_decision("{form=packed, block=24, bits=24, rows=1}"));
   EXPECT_EQ(integers.error, 0x1p-20);
+}
+
+TEST(DenseForms, CandidatesOfFewerCyclesSayWhyTheyWereNotTaken) {
+  const auto why = [](double error) {
+    const Decision taken = parse_decision("{form=tiles, parts=2}");
+    std::vector<Candidate> all(2);
+    all[0].decision = parse_decision("{form=packed, block=16}");
+    all[1].decision = taken;
+    all[0].cycles = 100;
+    all[1].cycles = 200;
+    all[0].error = error;
+    all[1].error = 1e-6;
+    return compared(all, taken, [](const Decision&) { return 0.0; })[0].why;
+  };
+  EXPECT_EQ(why(1e-3), "0.50 times as long, but predicted less well or less exact");
+  EXPECT_EQ(why(0), "0.50 times as long, but more than cycles was weighed: the weights' way from memory, or the precision");
 }
 
 TEST(DenseForms, OfGpusAreTiledProducts) {
