@@ -39,8 +39,10 @@ std::vector<const NodeDecision*> of_node(const std::vector<NodeDecision>& decisi
 }
 
 std::string cycles_text(double cycles) {
-  constexpr double kWhole = 1e6;  // of whole thousands from here on, in one unit, so that they compare at sight
-  return cycles < kWhole ? fmt::format("{:.4g} kcycles", cycles / 1e3) : fmt::format("{:.0f} kcycles", cycles / 1e3);
+  constexpr double kWhole =
+      1e6;  // of whole thousands from here on, in one unit, so that they compare at sight
+  return cycles < kWhole ? fmt::format("{:.4g} kcycles", cycles / 1e3)
+                         : fmt::format("{:.0f} kcycles", cycles / 1e3);
 }
 
 std::string prediction_text(const Candidate& candidate) {

@@ -205,7 +205,8 @@ class Optimizer {
     if (!pass.applies(context_)) {
       const std::optional<Wish> wish = wish_of(pass);
       if (wish && wish->of_target) return "not for " + target_.name;
-      return wish && !wish->asked_by.empty() ? fmt::format("not asked for by {}", wish->asked_by) : "not asked for";
+      return wish && !wish->asked_by.empty() ? fmt::format("not asked for by {}", wish->asked_by)
+                                             : "not asked for";
     }
     return run.rewrites == 0 ? "no rewrites" : run.rewrites == 1 ? "1 rewrite" : fmt::format("{} rewrites", run.rewrites);
   }

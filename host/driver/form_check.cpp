@@ -34,8 +34,8 @@ std::string name_text(const Node& node) {
 void expect_choice(const Node& node) {
   if (!node.decision || forms::has_forms(*node.op)) return;
   user_error("{}{} of {} ({}) does not fit: there is one way to compute {} alone; leave the decision out",
-             node.decision->place.empty() ? "" : node.decision->place + ": ", to_string(*node.decision), name_text(node),
-             node.op->name, node.op->name);
+             node.decision->place.empty() ? "" : node.decision->place + ": ", to_string(*node.decision),
+             name_text(node), node.op->name, node.op->name);
 }
 
 void expect_fit(const Function& function, const Target& target) {

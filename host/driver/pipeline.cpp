@@ -124,15 +124,18 @@ void expect_all_taken(const GivenDecisions& given, const Target& target, bool de
                       const std::function<bool(const NodeDecision&)>& left_out) {
   const GivenDecisions::Line* line = given.left_over(left_out);
   if (line == nullptr) return;
-  const std::string node = fmt::format("{} of {}", line->node.op->name,
-                                       line->node.origin.empty() ? "no node" : origin_text(line->node.origin));
+  const std::string node =
+      fmt::format("{} of {}", line->node.op->name,
+                  line->node.origin.empty() ? "no node" : origin_text(line->node.origin));
   if (!deciding)
-    user_error("{}: nothing is decided for {} without {}, a pass of --opt {}", line->place, node, kDecidingPass,
-               kMostOptLevel);
+    user_error("{}: nothing is decided for {} without {}, a pass of --opt {}", line->place, node,
+               kDecidingPass, kMostOptLevel);
   if (const GivenDecisions::Line* other = given.taken_like(*line))
-    user_error("{}: {} is decided already, by {}; leave one of the lines out", line->place, node, other->place);
+    user_error("{}: {} is decided already, by {}; leave one of the lines out", line->place, node,
+               other->place);
   user_error(
-      "{}: nothing is decided for {} when the model is compiled for {}; `gantry ir MODEL --forms` lists what is",
+      "{}: nothing is decided for {} when the model is compiled for {}; `gantry ir MODEL --forms` lists what "
+      "is",
       line->place, node, target.name);
 }
 

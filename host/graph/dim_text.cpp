@@ -1,5 +1,7 @@
 // Printing and parsing of dimensions.
 #include <cctype>
+#include <utility>
+#include <vector>
 
 #include "host/graph/dim_broadcast.h"
 #include "host/graph/dim_node.h"
@@ -41,18 +43,29 @@ class DimParser {
 
   Dim sum() {
     if (++depth_ > kMaxDepth) fail("it is nested too deeply");
-    Dim result = product();
+    std::vector<Dim> parts{product()};
     for (;;) {
       if (accept('+')) {
-        result = result + product();
+        parts.push_back(product());
       } else if (accept('-')) {
-        result = result - product();
+        parts.push_back(product() * Dim(-1));
       } else {
         break;
       }
     }
     --depth_;
-    return result;
+    return sum_of(std::move(parts));
+  }
+
+  /// In pairs: one after the other a long sum would be copied for each of its terms.
+  static Dim sum_of(std::vector<Dim> parts) {
+    while (parts.size() > 1) {
+      const size_t pairs = parts.size() / 2;
+      for (size_t i = 0; i < pairs; ++i) parts[i] = parts[2 * i] + parts[2 * i + 1];
+      if (parts.size() % 2 == 1) parts[pairs] = std::move(parts.back());
+      parts.resize(pairs + parts.size() % 2);
+    }
+    return parts[0];
   }
 
   Dim product() {

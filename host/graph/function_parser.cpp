@@ -109,7 +109,10 @@ Value* FunctionParser::lookup(char sigil, size_t place) {
 Dim FunctionParser::parse_dim(std::string_view stops) {
   const size_t place = cursor_.place();
   const std::string_view text = cursor_.until(stops);
-  return at_place(place, [&] { return Dim::parse(text).substitute(context_.sizes); });
+  return at_place(place, [&] {
+    const Dim dim = Dim::parse(text);
+    return context_.sizes.empty() ? dim : dim.substitute(context_.sizes);
+  });
 }
 
 Shape FunctionParser::parse_shape(char open, char close) {
@@ -182,14 +185,17 @@ std::vector<TensorType> FunctionParser::parse_result_types() {
 }
 
 void FunctionParser::expect_symbol_of_inputs(const std::string& symbol, size_t place) {
-  if (!ranged_.insert(symbol).second) TextCursor::fail_at(place, fmt::format("{} has a range already", symbol));
+  if (!ranged_.insert(symbol).second)
+    TextCursor::fail_at(place, fmt::format("{} has a range already", symbol));
   if (context_.sizes.contains(symbol)) return;  // a size that is given stands in its place
   std::vector<std::string> symbols;
   for (const Value* parameter : function_.parameters) {
-    for (const Dim& dim : parameter->type.shape) std::ranges::move(dim.symbols(), std::back_inserter(symbols));
+    for (const Dim& dim : parameter->type.shape)
+      std::ranges::move(dim.symbols(), std::back_inserter(symbols));
   }
   if (std::ranges::find(symbols, symbol) == symbols.end())
-    TextCursor::fail_at(place, fmt::format("no input has a dimension {}{}", symbol, did_you_mean(symbol, symbols)));
+    TextCursor::fail_at(place,
+                        fmt::format("no input has a dimension {}{}", symbol, did_you_mean(symbol, symbols)));
 }
 
 /// N in 1..8, behind which dimensions of that name have the range.

@@ -26,8 +26,9 @@ std::string reason(const Candidate& other, const Candidate& taken) {
   if (ratio >= 1) return fmt::format("{:.2f} times as long{}", ratio, with);
   // A promise was not kept, or a form says more of itself (Bid::claim).
   return fmt::format("{:.2f} times as long, but {}", ratio,
-                     other.error > taken.error ? "predicted less well or less exact"
-                                               : "more than cycles was weighed: the weights' way from memory, or the precision");
+                     other.error > taken.error
+                         ? "predicted less well or less exact"
+                         : "more than cycles was weighed: the weights' way from memory, or the precision");
 }
 
 /// Knobs that one of two decisions has and the other lacks, then those whose values differ.

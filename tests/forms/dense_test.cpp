@@ -81,7 +81,9 @@ TEST(DenseForms, CandidatesOfFewerCyclesSayWhyTheyWereNotTaken) {
     return compared(all, taken, [](const Decision&) { return 0.0; })[0].why;
   };
   EXPECT_EQ(why(1e-3), "0.50 times as long, but predicted less well or less exact");
-  EXPECT_EQ(why(0), "0.50 times as long, but more than cycles was weighed: the weights' way from memory, or the precision");
+  EXPECT_EQ(
+      why(0),
+      "0.50 times as long, but more than cycles was weighed: the weights' way from memory, or the precision");
 }
 
 TEST(DenseForms, OfGpusAreTiledProducts) {

@@ -1,6 +1,7 @@
 // Dimensions: simplifications by name, and random expressions against direct evaluation.
 #include "host/graph/dim.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -205,6 +206,17 @@ TEST(Dim, ParseReportsWhatItCannotRead) {
   EXPECT_THROW(Dim::symbol("a b"), Error);
   EXPECT_EQ(Dim::parse(" floordiv( H + 2*p - k , 2 ) + 1 "),
             floordiv(H + Dim::parse("2*p") - Dim::symbol("k"), 2) + 1);
+}
+
+TEST(Dim, SumsOfAnyLengthAreReadAsTheyWouldBeAdded) {
+  Dim sum = 0;
+  std::string text = "0";
+  for (int i = 1; i <= 9; ++i) {
+    const std::string name = fmt::format("N{}", i % 4);
+    sum = i % 3 == 0 ? sum - Dim(i) * Dim::symbol(name) : sum + Dim(i) * Dim::symbol(name);
+    text += fmt::format(" {} {}*{}", i % 3 == 0 ? '-' : '+', i, name);
+    EXPECT_EQ(Dim::parse(text), sum) << text;
+  }
 }
 
 TEST(Dim, ProvablyDifferentNeedsAConstantDifference) {
