@@ -140,6 +140,8 @@ int compile(const Options& options, const Invocation& invocation) {
   compile.spill = spill;
   compile.specializations = parse_specializations(options.specializations);
   compile.decisions = read_decisions(options.decisions, invocation);
+  progress.clear();
+  note_foreign_decisions(compile.decisions.get(), targets, invocation);
   compile.observer.spans = invocation.spans.get();
   records.take_part(compile, options.record_threads);
   ModuleFile module = compile_graph(std::move(graph), compile);

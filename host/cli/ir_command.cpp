@@ -306,6 +306,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
   compile.precision = precision;
   compile.optimize = optimize;
   compile.decisions = read_decisions(options.decisions, invocation);
+  note_foreign_decisions(compile.decisions.get(), {target}, invocation);
   RecordsUse records(options.records, invocation);
   records.take_part(compile, options.record_threads);
   if (!options.folder.empty()) {

@@ -193,6 +193,18 @@ std::shared_ptr<const DecisionFile> read_decisions(const std::string& file, cons
   return std::make_shared<const DecisionFile>(DecisionFile::parse(text, file));
 }
 
+void note_foreign_decisions(const DecisionFile* decisions, const std::vector<Target>& targets,
+                            const Invocation& invocation) {
+  if (decisions == nullptr) return;
+  std::string names;
+  for (const Target& target : targets) {
+    if (decisions->has_lines_for(target.name)) return;
+    names += (names.empty() ? "" : ", ") + target.name;
+  }
+  invocation.note(
+      fmt::format("{}: has no lines for {}, which decides everything itself", decisions->name(), names));
+}
+
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine) {
   using module_format::Device;
   const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
@@ -224,6 +236,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     module.bytes = request.contents.owner == nullptr ? map_module(request.file) : request.contents;
   } else {
     const Target target = target_of_device(request, machine);
+    note_foreign_decisions(request.decisions.get(), {target}, invocation);
     RecordsUse records(request.records, invocation);
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);

@@ -100,6 +100,9 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
 /// Of --decisions: what is decided for nodes of the model instead of by the target (host/driver/decision_file.h);
 /// null for "". User errors for a file that cannot be read or is none.
 std::shared_ptr<const DecisionFile> read_decisions(const std::string& file, const Invocation& invocation);
+/// Says so where they are for other targets alone, so that they change nothing. `decisions` may be null.
+void note_foreign_decisions(const DecisionFile* decisions, const std::vector<Target>& targets,
+                            const Invocation& invocation);
 
 /// Bytes at an address that the runtime can use in place.
 runtime::SharedBytes aligned_copy(std::span<const std::byte> bytes);

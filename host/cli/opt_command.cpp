@@ -247,6 +247,7 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
   compile.verify = options.verify;
   compile.optimize = optimize;
   compile.decisions = read_decisions(options.decisions, invocation);
+  note_foreign_decisions(compile.decisions.get(), {target}, invocation);
   Graph graph = import_model(options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation,
                              optimize, {}, {}, read_custom_ops(options.custom_ops, invocation));
   Optimizer optimizer(options, std::move(graph), target, compile);

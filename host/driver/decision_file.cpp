@@ -139,6 +139,7 @@ DecisionFile::NetworkEntry DecisionFile::parse_of_network(std::string_view text)
 
 DecisionFile DecisionFile::parse(std::string_view text, const std::string& file) {
   DecisionFile result;
+  result.name_ = file;
   std::string target;
   text = without_byte_order_mark(text);
   for (size_t number = 1; !text.empty(); ++number) {
@@ -164,6 +165,11 @@ DecisionFile DecisionFile::parse(std::string_view text, const std::string& file)
     }
   }
   return result;
+}
+
+bool DecisionFile::has_lines_for(const std::string& name) const {
+  const auto is_for = [&](const auto& entry) { return entry.target.empty() || entry.target == name; };
+  return std::ranges::any_of(entries_, is_for) || std::ranges::any_of(of_network_, is_for);
 }
 
 GivenDecisions DecisionFile::for_target(const std::string& name) const {

@@ -43,6 +43,10 @@ class DecisionFile {
  public:
   /// User errors name `file`, the line and what is wrong there.
   static DecisionFile parse(std::string_view text, const std::string& file);
+  /// As parse() was given it.
+  const std::string& name() const { return name_; }
+  /// Whether it says anything for a target of that name.
+  bool has_lines_for(const std::string& name) const;
   /// Those for a target of that name.
   GivenDecisions for_target(const std::string& name) const;
   /// Whether a target of that name is to combine products of the same data: what the last line of it says;
@@ -70,6 +74,7 @@ class DecisionFile {
   };
   static NetworkEntry parse_of_network(std::string_view text);
 
+  std::string name_;
   std::vector<Entry> entries_;
   std::vector<NetworkEntry> of_network_;
 };

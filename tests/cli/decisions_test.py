@@ -138,7 +138,9 @@ class Given(WithNetworks):
 
     def test_lines_for_another_target_are_left_alone(self):
         self.write('[cortex-a76]\nnn.conv {form=direct, block=16}  // nowhere\n')
-        self.run_with()
+        self.assertIn('forms.txt: has no lines for', self.run_with().stderr)
+        self.write(self.text)
+        self.assertNotIn('has no lines', self.run_with().stderr)
 
     def test_a_file_that_is_none_or_not_there(self):
         self.write('nonsense\n')
