@@ -19,6 +19,10 @@ namespace {
 struct Decided {};
 
 std::vector<const NodeDecision*> of_node(const std::vector<NodeDecision>& decisions, const std::string& name) {
+  if (decisions.empty()) {
+    user_error("--node {}: nothing is decided for any node: the model has none with a choice, or --opt is below {}",
+               visible_line(name), kMostOptLevel);
+  }
   std::vector<const NodeDecision*> found, near;
   std::vector<std::string> names;
   for (const NodeDecision& decision : decisions) {

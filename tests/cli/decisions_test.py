@@ -210,6 +210,8 @@ class Given(WithNetworks):
         self.assertIn('times as long', explained)
         self.assertIn('nothing is decided for a node of that name',
                       self.gantry('ir', self.model(self.NETWORK), '--explain', '--node', 'nowhere', status=1).stderr)
+        self.assertIn('nothing is decided for any node: the model has none with a choice, or --opt is below 3',
+                      self.gantry('ir', self.model(self.NETWORK), '--explain', name, '--opt', '2', status=1).stderr)
 
 
 if __name__ == '__main__':

@@ -242,6 +242,7 @@ TEST(ProgramText, RangesAreThoseOfTheInputsSymbolsAndMeetSizesThatAreGiven) {
   const Graph graph = parse(text);
   EXPECT_EQ(graph.main.ranges(), (std::map<std::string, DimRange>{{"N", {2, 8}}}));
   EXPECT_EQ(graph.main.nodes()[0]->attrs_as<ScaleAttrs>().size.lower_bound(), 4);
+  EXPECT_EQ(parse(kHead + "  where N  in 2..8\n  return %x\n}").main.ranges(), graph.main.ranges());
   EXPECT_TRUE(parse(text, {}, {{"N", 6}}).main.ranges().empty());
   EXPECT_THAT(error_of(text, {{"N", 9}}), HasSubstr("the size 9 that N is given is not in 2..8"));
   EXPECT_EQ(parse(kHead + "  where N in 1..\n  return %x\n}").main.ranges().at("N"), (DimRange{1, DimRange().high}));
