@@ -76,12 +76,13 @@ Misfit out_of_range(const Form& form, const Knob& knob, const FormCase& given) {
   const KnobRange range = knob.range != nullptr ? knob.range(given) : KnobRange{};
   const int64_t value = given.decision.knob(knob.name, knob.otherwise);
   if (value >= range.least && value <= range.most && value % range.step == 0) return std::nullopt;
+  const std::string is = fmt::format("{} of form {} is ", knob.name, form.name);
+  const std::string otherwise =
+      has_knob(given.decision, knob.name) ? fmt::format(", not {}", value) : "; it is not given";
   if (range.step > 1)
-    return fmt::format("{} of form {} is a multiple of {} up to {}, not {}", knob.name, form.name, range.step,
-                       range.most, value);
-  if (range.least == range.most)
-    return fmt::format("{} of form {} is {} here, not {}", knob.name, form.name, range.least, value);
-  return fmt::format("{} of form {} is {} to {}, not {}", knob.name, form.name, range.least, range.most, value);
+    return is + fmt::format("a multiple of {} up to {}", range.step, range.most) + otherwise;
+  if (range.least == range.most) return is + fmt::format("{} here", range.least) + otherwise;
+  return is + fmt::format("{} to {}", range.least, range.most) + otherwise;
 }
 
 Misfit misfit_of(const Form& form, const FormCase& given) {
