@@ -82,7 +82,7 @@ Summary summarise_model(const std::filesystem::path& path) {
   Summary summary;
   std::set<std::string> initializers;
   for (const auto& tensor : model.graph().initializer()) initializers.insert(tensor.name());
-  summary.weights = count_weights(read, path.parent_path());
+  summary.weights = count_weights(read, folder_of(path));
   for (const auto& input : model.graph().input()) {
     if (initializers.count(input.name()) == 0)
       summary.inputs.emplace_back(input.name(), type_text(input.type()));

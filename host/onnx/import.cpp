@@ -84,7 +84,7 @@ ModelPtr parse_file(const InputFile& file, const LeanModel& lean, const std::str
 struct Source {
   std::function<ModelPtr()> load;  ///< the model anew: an import takes its weights
   std::string name;
-  std::filesystem::path directory;
+  DataFolder directory;
   std::shared_ptr<RawData> raw_data;  ///< that the model refers to; null: it refers to nothing
 
   Importer importer(const ImportOptions& options, Assumptions assumptions = {}) const {
@@ -205,7 +205,7 @@ Graph import_onnx(const std::filesystem::path& path, const ImportOptions& option
   const LeanModel lean = lean_model(*file);
   const auto load = [&] { return parse_file(*file, lean, path.string()); };
   const auto raw_data = std::make_shared<RawData>(file, lean.raw_data, options.spill);
-  Graph graph = import_model({load, path.string(), path.parent_path(), raw_data}, options);
+  Graph graph = import_model({load, path.string(), folder_of(path), raw_data}, options);
   if (graph.model_name.empty()) graph.model_name = path.stem().string();
   return graph;
 }
@@ -216,7 +216,7 @@ Graph import_onnx_bytes(std::string_view bytes, const std::filesystem::path& bas
   return import_model({load, "the model", base, nullptr}, options);
 }
 
-Importer::Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::path directory,
+Importer::Importer(std::shared_ptr<onnx::ModelProto> model, DataFolder directory,
                    std::shared_ptr<RawData> raw_data, const ImportOptions& options, Assumptions assumptions)
     : model_(model),
       options_(options),

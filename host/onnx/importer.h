@@ -114,8 +114,8 @@ class Importer {
  public:
   /// The model's large weights are taken out of it: it is no good for another import.
   /// `raw_data`: what the model's tensors refer to; null: nothing.
-  Importer(std::shared_ptr<onnx::ModelProto> model, std::filesystem::path directory,
-           std::shared_ptr<RawData> raw_data, const ImportOptions& options, Assumptions assumptions = {});
+  Importer(std::shared_ptr<onnx::ModelProto> model, DataFolder directory, std::shared_ptr<RawData> raw_data,
+           const ImportOptions& options, Assumptions assumptions = {});
   Graph import();
 
   /// From now on a wrong node of a branch or body does not keep those behind it from being looked at: the

@@ -35,7 +35,7 @@ int64_t bits_of(int onnx_element_type) {
 
 class Counter {
  public:
-  Counter(std::shared_ptr<const onnx::ModelProto> model, const std::filesystem::path& directory)
+  Counter(std::shared_ptr<const onnx::ModelProto> model, const DataFolder& directory)
       : reader_(std::move(model), directory) {}
 
   void add_graph(const onnx::GraphProto& graph) {
@@ -141,7 +141,7 @@ std::string element_type_text(int onnx_element_type) {
 }
 
 ModelWeights count_weights(const std::shared_ptr<const onnx::ModelProto>& model,
-                           const std::filesystem::path& directory) {
+                           const DataFolder& directory) {
   Counter counter(model, directory);
   counter.add_graph(model->graph());
   for (const onnx::FunctionProto& function : model->functions()) {

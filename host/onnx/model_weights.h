@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "host/support/mapped_file.h"
+
 namespace onnx {
 class ModelProto;
 }  // namespace onnx
@@ -28,8 +30,7 @@ struct ModelWeights {
 
 /// Initialisers and Constant nodes of the graph, its branches and loop bodies, and the model's functions.
 /// External data is looked up in `directory`; a tensor whose data cannot be read counts as its shape says.
-ModelWeights count_weights(const std::shared_ptr<const onnx::ModelProto>& model,
-                           const std::filesystem::path& directory);
+ModelWeights count_weights(const std::shared_ptr<const onnx::ModelProto>& model, const DataFolder& directory);
 
 /// "float", "int64"; "element type 17" where the onnx library has no name for it.
 std::string element_type_text(int onnx_element_type);

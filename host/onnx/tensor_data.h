@@ -39,7 +39,7 @@ class TensorReader {
   /// `owner` keeps the messages alive that read() is given; external data is looked up in `directory`, and
   /// its files are told to `reads` before they are read. `raw_data`: what the messages refer to; null:
   /// nothing.
-  TensorReader(std::shared_ptr<const void> owner, std::filesystem::path directory,
+  TensorReader(std::shared_ptr<const void> owner, DataFolder directory,
                std::function<void(const std::filesystem::path&)> reads = {},
                std::shared_ptr<RawData> raw_data = {})
       : owner_(std::move(owner)),
@@ -55,7 +55,7 @@ class TensorReader {
   ConstantPtr read_raw(const onnx::TensorProto& tensor, const TensorType& type, const std::string& what);
   ConstantPtr read_external(const onnx::TensorProto& tensor, const TensorType& type, const std::string& what);
   std::shared_ptr<const void> owner_;
-  std::filesystem::path directory_;
+  DataFolder directory_;
   std::function<void(const std::filesystem::path&)> reads_;
   std::shared_ptr<RawData> raw_data_;
   std::map<std::string, std::shared_ptr<MappedFile>> files_;

@@ -34,7 +34,7 @@ TensorFile read_tensor_file(const std::filesystem::path& path) {
         "numpy.save",
         path.string());
   }
-  TensorReader reader(tensor, path.parent_path());
+  TensorReader reader(tensor, folder_of(path));
   return {tensor->name(), reader.read(*tensor, path.string())};
 }
 

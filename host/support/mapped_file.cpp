@@ -61,18 +61,27 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
 }
 
-std::optional<std::filesystem::path> path_inside(const std::filesystem::path& folder,
-                                                 const std::string& location) {
+DataFolder folder_of(const std::filesystem::path& file) {
+  DataFolder folder(file.parent_path());
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(file, ignored))
+    folder.links = std::filesystem::canonical(file, ignored).parent_path();
+  return folder;
+}
+
+std::optional<std::filesystem::path> path_inside(const DataFolder& folder, const std::string& location) {
   const std::filesystem::path relative = std::filesystem::path(location).lexically_normal();
   if (location.empty() || relative.is_absolute() || *relative.begin() == "..") return std::nullopt;
   std::error_code ignored;
-  std::filesystem::path full = folder / relative;
+  std::filesystem::path full = folder.path / relative;
   // A relative path of which no part is there would stay relative.
   const auto real = std::filesystem::weakly_canonical(std::filesystem::absolute(full, ignored), ignored);
-  const auto root = std::filesystem::weakly_canonical(folder.empty() ? "." : folder, ignored);
-  if (std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first != root.end())
-    return std::nullopt;
-  return full;
+  const auto root = std::filesystem::weakly_canonical(folder.path.empty() ? "." : folder.path, ignored);
+  const auto holds = [&](const std::filesystem::path& in) {
+    return std::mismatch(in.begin(), in.end(), real.begin(), real.end()).first == in.end();
+  };
+  if (holds(root) || (!folder.links.empty() && holds(folder.links))) return full;
+  return std::nullopt;
 }
 
 }  // namespace gantry

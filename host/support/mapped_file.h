@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace gantry {
 
@@ -48,9 +49,18 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-/// The path of a file that another one in `folder` names for its data; nothing where it lies outside that
-/// folder: absolute, by "..", or through a symbolic link.
-std::optional<std::filesystem::path> path_inside(const std::filesystem::path& folder,
-                                                 const std::string& location);
+/// Where the data of a file lie.
+struct DataFolder {
+  DataFolder(std::filesystem::path folder) : path(std::move(folder)) {}  // NOLINT: any folder is one
+  std::filesystem::path path;
+  std::filesystem::path links;  ///< where symbolic links in it may lead besides; empty: nowhere
+};
+/// The folder of a file. Where that is a symbolic link, links beside it may lead to what is beside the file
+/// itself: caches of downloads keep files apart from their names.
+DataFolder folder_of(const std::filesystem::path& file);
+
+/// The path of a file that another one names for its data; nothing where it lies outside that one's folder:
+/// absolute, by "..", or through a symbolic link.
+std::optional<std::filesystem::path> path_inside(const DataFolder& folder, const std::string& location);
 
 }  // namespace gantry

@@ -89,7 +89,7 @@ TEST(GirFile, WhatIsWrongWithTheWeightsIsSaidWhereTheTextNeedsThem) {
   EXPECT_THAT(error_of(changed("@w: Tensor[(8, 4), f32]", "@w: Tensor[(8, 4), i32]")), HasSubstr("not a Tensor[(8, 4), i32]"));
   EXPECT_THAT(error_of(changed("m.gir.weights", "gone.weights")), AllOf(StartsWith(name + ":3:9: "), HasSubstr("there is no such file")));
   EXPECT_THAT(error_of(changed("m.gir.weights", "../m.gir.weights")), HasSubstr("outside the text's folder"));
-  EXPECT_EQ(path_inside("", "gone.weights"), "gone.weights")
+  EXPECT_EQ(path_inside(std::filesystem::path(), "gone.weights"), "gone.weights")
       << "missing in the working folder, not outside of it";
   EXPECT_THAT(error_of(changed("m.gir.weights", weights)), HasSubstr("outside the text's folder"));
   EXPECT_THAT(error_of(changed("weights \"m.gir.weights\"\n", "")), HasSubstr("the text names no file for the constant 'w'"));

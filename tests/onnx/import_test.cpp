@@ -193,6 +193,32 @@ TEST(Import, ExternalDataStaysInTheModelsFolder) {
   }
 }
 
+TEST(Import, ExternalDataMayBeLinksIntoTheFolderThatTheModelIsALinkInto) {
+  const auto root = std::filesystem::path(testing::TempDir()) / "linked_model";
+  std::filesystem::remove_all(root);
+  for (const char* folder : {"blobs", "names", "elsewhere"})
+    std::filesystem::create_directories(root / folder);
+  std::ofstream(root / "blobs" / "1", std::ios::binary) << model(
+      "initializer { name: 'w' dims: 2 data_type: 9 data_location: EXTERNAL external_data { key: "
+      "'location' value: 'w.data' } } " +
+      node("Not", "w", "y") + output("y"));
+  for (const char* folder : {"blobs", "elsewhere"})
+    std::ofstream(root / folder / "2", std::ios::binary) << std::string("\1\0", 2);
+  std::filesystem::create_symlink("../blobs/1", root / "names" / "m.onnx");
+  std::filesystem::create_symlink("../blobs/2", root / "names" / "w.data");
+  EXPECT_EQ(import_onnx(root / "names" / "m.onnx", {}).main.outputs.at(0)->type.shape, Shape{2});
+
+  std::filesystem::remove(root / "names" / "w.data");
+  std::filesystem::create_symlink("../elsewhere/2", root / "names" / "w.data");
+  try {
+    import_onnx(root / "names" / "m.onnx", {});
+    ADD_FAILURE() << "read what lies beside neither the model nor its name";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("outside the model's folder"));
+  }
+  std::filesystem::remove_all(root);
+}
+
 TEST(Import, ABranchWithAKnownConditionIsTaken) {
   std::string branch = "type: GRAPH g { name: 'b' " + node("Relu", "x", "r") + output("r") + " } } ";
   std::string bytes =

@@ -40,7 +40,7 @@ TEST_P(TensorPacking, IsUndoneByReadingRawDataAndTypedFields) {
     } else {
       for (const uint8_t byte : packed) tensor.add_int32_data(byte);
     }
-    const ConstantPtr read = TensorReader(nullptr, ".").read(tensor, "t");
+    const ConstantPtr read = TensorReader(nullptr, std::filesystem::path(".")).read(tensor, "t");
     ASSERT_EQ(read->type.dtype, dtype);
     ASSERT_EQ(read->size, elements.size());
     EXPECT_EQ(std::memcmp(read->bytes, elements.data(), elements.size()), 0) << raw;
@@ -62,7 +62,7 @@ TEST(PackedTensor, TooFewBytesAreAnError) {
   tensor.add_dims(5);
   tensor.set_data_type(onnx_element_type(DType::kI4));
   tensor.set_raw_data("ab");
-  EXPECT_THROW(TensorReader(nullptr, ".").read(tensor, "t"), Error);
+  EXPECT_THROW(TensorReader(nullptr, std::filesystem::path(".")).read(tensor, "t"), Error);
 }
 
 }  // namespace
