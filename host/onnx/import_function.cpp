@@ -14,8 +14,28 @@ namespace {
 
 using Attributes = std::map<std::string, onnx::AttributeProto>;
 
-/// The function's attributes that have a value where the node gives none. Older releases of onnx do not know
-/// the field.
+/// What a message has in a field of texts or messages that older releases of onnx do not know.
+std::vector<std::string> unknown_texts(const google::protobuf::Message& message, int number) {
+  std::vector<std::string> texts;
+  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto& field = unknown.field(i);
+    if (field.number() == number && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      texts.push_back(field.length_delimited());
+  }
+  return texts;
+}
+
+/// Which of the functions of one name a node calls or a function is; `number` is that of the field.
+template <typename Message>
+std::string overload_of(const Message& message, int number) {
+  if constexpr (requires { message.overload(); }) return message.overload();
+  const std::vector<std::string> texts = unknown_texts(message, number);
+  return texts.empty() ? "" : texts.back();
+}
+constexpr int kNodeOverload = 8, kFunctionOverload = 13;
+
+/// The function's attributes that have a value where the node gives none.
 template <typename Function>
 Attributes default_attributes(const Function& function) {
   Attributes defaults;
@@ -23,13 +43,9 @@ Attributes default_attributes(const Function& function) {
     for (const auto& attribute : function.attribute_proto()) defaults[attribute.name()] = attribute;
   } else {
     constexpr int kAttributeProto = 11;
-    const auto& unknown = function.GetReflection()->GetUnknownFields(function);
-    for (int i = 0; i < unknown.field_count(); ++i) {
-      const auto& field = unknown.field(i);
+    for (const std::string& text : unknown_texts(function, kAttributeProto)) {
       onnx::AttributeProto attribute;
-      const bool text = field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED;
-      if (field.number() == kAttributeProto && text && attribute.ParseFromString(field.length_delimited()))
-        defaults[attribute.name()] = attribute;
+      if (attribute.ParseFromString(text)) defaults[attribute.name()] = attribute;
     }
   }
   return defaults;
@@ -127,7 +143,8 @@ Convert Importer::converter_of(const onnx::NodeProto& node) const {
 const onnx::FunctionProto* Importer::function_of(const onnx::NodeProto& node) const {
   const auto& functions = model_->functions();
   const auto it = std::find_if(functions.begin(), functions.end(), [&](const onnx::FunctionProto& f) {
-    return f.name() == node.op_type() && domain_name(f.domain()) == domain_name(node.domain());
+    return f.name() == node.op_type() && domain_name(f.domain()) == domain_name(node.domain()) &&
+           overload_of(f, kFunctionOverload) == overload_of(node, kNodeOverload);
   });
   return it == functions.end() ? nullptr : &*it;
 }

@@ -80,6 +80,24 @@ TEST(Function, AnInputThatTheNodeLeavesOutIsAbsentInTheBody) {
   expect_near(results(parse(fewer, kTwo, "q", kOpsets, bounded), kTwo)[0], {1.5, 2, 1.5}, 1e-6);
 }
 
+TEST(Function, OfSeveralOfANameTheOneOfTheNodesOverloadIsCalled) {
+  onnx::ModelProto proto =
+      parse(node("Signed", "x", "p", kLocal) + node("Signed", "p", "q", kLocal), kTwo, "q", kOpsets,
+            function("Signed", "x", "r", node("Neg", "x", "r")) +
+                function("Signed", "x", "r", node("Abs", "x", "r")));
+  // The fields overload, which older releases of onnx do not know.
+  const auto name = [](auto* message, int field, const std::string& overload) {
+    message->GetReflection()->MutableUnknownFields(message)->AddLengthDelimited(field, overload);
+  };
+  name(proto.mutable_functions(0), 13, "negative");
+  name(proto.mutable_functions(1), 13, "positive");
+  name(proto.mutable_graph()->mutable_node(0), 8, "positive");
+  name(proto.mutable_graph()->mutable_node(1), 8, "negative");
+  onnx::ModelProto read;
+  ASSERT_TRUE(read.ParseFromString(proto.SerializeAsString()));
+  expect_near(results(read, kTwo)[0], {-1, -2, -3}, 1e-6);
+}
+
 TEST(Function, AFunctionThatCallsItselfIsAnError) {
   const std::string loop = function("Loop", "x", "r", node("Loop", "x", "r", kLocal));
   EXPECT_THROW(results(parse(node("Loop", "x", "q", kLocal), kTwo, "q", kOpsets, loop), kTwo), Error);
