@@ -31,15 +31,22 @@ void add_bias(AttentionCore& core, const Term& bias) {
   core.bias = core.bias ? *core.bias + bias : bias;
 }
 
-/// A mask of keys, by its shape: (B) counts those that matter, (B, T) has 0 for those that do not, (B, L, T)
-/// the same for every query.
+/// A mask of keys, by its shape: (B) counts those that matter, (2 * B) has where those end and then where
+/// they begin, (B, T) has 0 for those that do not, (B, L, T) the same for every query.
 void read_key_mask(NodeImport& n, AttentionCore& core, size_t input) {
   if (!n.has(input)) return;
   const Term mask = Term::input(n, input);
   const Dim keys = core.key.dim(2);
   Shape shape = mask.shape();
   std::optional<Term> counts;
-  if (mask.rank() == 1 && !provably_different(mask.dim(0), core.query.dim(0))) {
+  const Dim batch = core.query.dim(0);
+  if (mask.rank() == 1 && mask.dim(0) == batch * 2) {
+    const auto bound = [&](const Dim& begin, const Dim& end) {
+      return mask.sliced(0, begin, end).cast(DType::kI64).reshaped({batch, 1, 1, 1});
+    };
+    const Term places = Term::range(n, keys);
+    counts = both(less(places, bound(0, batch)), less_equal(bound(batch, batch * 2), places));
+  } else if (mask.rank() == 1 && !provably_different(mask.dim(0), batch)) {
     const Term lengths = mask.cast(DType::kI64).reshaped({mask.dim(0), 1, 1, 1});
     counts = less(Term::range(n, keys), lengths);
   } else if (mask.rank() == 2) {
@@ -121,12 +128,13 @@ void convert_attention(NodeImport& n) {
 }
 
 /// What sequence b has before these queries, (B) i64: all that it has (seqlens_k + 1) but the queries;
-/// nothing where there is no cache yet.
+/// nothing where there is no cache yet, when a sequence may have fewer than there are queries: those behind
+/// its end fill up the batch.
 Term past_lengths(NodeImport& n, const Dim& cached, const Dim& queries) {
   const Term totals = Term::input(n, 5).cast(DType::kI64);
   const Term flat = totals.reshaped({element_count(totals.shape())});
   if (cached == Dim(0)) return flat * 0;
-  return flat + 1 - Term::range(n, 1, queries);
+  return maximum(flat + 1 - Term::range(n, 1, queries), 0);
 }
 
 /// A key without a value, whose score is that number for each head: it takes part of the weights away.

@@ -209,6 +209,57 @@ TEST(GroupQueryAttention, ASequenceAttendsWhatItHasAndTheWindowLeaves) {
   }
 }
 
+TEST(GroupQueryAttention, ASequenceOfABatchMayBeShorterThanItsQueriesBeforeThereIsACache) {
+  constexpr size_t kBatch = 2, kLength = 3, kSize = 4;
+  const Given query = random({kBatch, kLength, kSize}, 1), key = random({kBatch, kLength, kSize}, 2);
+  const Given value = random({kBatch, kLength, kSize}, 3);
+  const Given none{{kBatch, 1, 0, kSize}, {}};  // declared with a 0, which is any size
+  const Inputs inputs{{"q", query}, {"k", key}, {"v", value}, {"pk", none}, {"pv", none}};
+  const size_t lengths[] = {2, 3};
+  const std::string nodes =
+      "initializer { name: 'lengths' dims: 2 data_type: 6 int32_data: [1, 2] } "
+      "initializer { name: 'total' data_type: 6 int32_data: 3 } " +
+      node("GroupQueryAttention", "q k v pk pv lengths total", "y",
+           kMicrosoft + integer("num_heads", 1) + integer("kv_num_heads", 1));
+  const auto actual = results(parse(nodes, inputs, "y", kNewest), inputs)[0];
+  ASSERT_EQ(actual.size(), query.values.size());
+  for (size_t b = 0; b < kBatch; ++b) {
+    std::vector<const double*> keys, values;
+    for (size_t i = 0; i < lengths[b]; ++i) {
+      const size_t row = (b * kLength + i) * kSize;
+      keys.push_back(&key.values[row]);
+      values.push_back(&value.values[row]);
+      expect_near({&actual[row], &actual[row] + kSize},
+                  attended(&query.values[row], keys, values, kSize, 0.5), 1e-5);
+    }
+  }
+}
+
+TEST(MicrosoftAttention, AMaskOfTwoNumbersASequenceSaysWhereItsKeysEndAndBegin) {
+  constexpr size_t kBatch = 2, kLength = 4, kSize = 4;
+  const Given data = random({kBatch, kLength, kSize}, 1);
+  const size_t ends[] = {3, 4}, begins[] = {1, 0};
+  const Inputs inputs{{"x", data}, {"m", {{2 * kBatch}, {3, 4, 1, 0}, DType::kI32}}};
+  std::string weight =
+      "initializer { name: 'w' dims: 4 dims: 12 data_type: 1 ";  // query, key and value are x
+  for (size_t i = 0; i < kSize * 3 * kSize; ++i)
+    weight += fmt::format("float_data: {} ", i / 12 == i % 4 ? 1 : 0);
+  const auto actual =
+      results(parse(weight + "} " + node("Attention", "x w - m", "y", kMicrosoft + integer("num_heads", 1)),
+                    inputs, "y", kNewest),
+              inputs)[0];
+  Values expected;
+  for (size_t b = 0; b < kBatch; ++b) {
+    std::vector<const double*> keys;
+    for (size_t j = begins[b]; j < ends[b]; ++j) keys.push_back(&data.values[(b * kLength + j) * kSize]);
+    for (size_t i = 0; i < kLength; ++i) {
+      const Values row = attended(&data.values[(b * kLength + i) * kSize], keys, keys, kSize, 0.5);
+      expected.insert(expected.end(), row.begin(), row.end());
+    }
+  }
+  expect_near(actual, expected, 1e-5);
+}
+
 TEST(MultiHeadAttention, KeysThatTheMaskLeavesOutHaveNoWeight) {
   constexpr size_t kLength = 3, kKeys = 4, kHeads = 2, kSize = 4;
   const Given query = random({1, kLength, kHeads * kSize}, 1), key = random({1, kKeys, kHeads * kSize}, 2);
