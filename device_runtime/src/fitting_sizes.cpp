@@ -49,10 +49,11 @@ std::string number(int64_t value) {
   return std::to_string(value);
 }
 
-/// What the regular sizes have in common.
-std::string rule_of(const Tried& tried) {
+/// What the regular sizes have in common, and the given one has not.
+std::string rule_of(const Tried& tried, int64_t given) {
+  const bool bounded_below = tried.bounded_below() || given < tried.smallest;
   if (tried.step == 1) {
-    if (tried.bounded_below() && tried.bounded_above()) {
+    if (bounded_below && tried.bounded_above()) {
       return "must be between " + number(tried.smallest) + " and " + number(tried.largest);
     }
     if (tried.bounded_above()) return "must be at most " + number(tried.largest);
@@ -61,7 +62,7 @@ std::string rule_of(const Tried& tried) {
   const int64_t rest = tried.smallest % tried.step;
   std::string text = rest == 0 ? "must be " : "must be " + number(rest) + " more than ";
   text += "a multiple of " + number(tried.step);
-  if (tried.bounded_below()) text += ", at least " + number(tried.smallest);
+  if (bounded_below) text += ", at least " + number(tried.smallest);
   if (tried.bounded_above()) text += ", at most " + number(tried.largest);
   return text;
 }
@@ -100,7 +101,7 @@ std::string fitting_sizes(int64_t given, const std::function<bool(int64_t)>& fit
   if (tried.count == 2) return "must be " + number(tried.smallest) + " or " + number(tried.largest);
   if (!tried.regular()) return "which does not fit; " + some_that_fit(given, tried) + " would do";
   // Of neighbours the nearest is the bound, which the rule names.
-  return tried.step == 1 ? rule_of(tried) : rule_of(tried) + "; " + nearest(tried) + " would do";
+  return tried.step == 1 ? rule_of(tried, given) : rule_of(tried, given) + "; " + nearest(tried) + " would do";
 }
 
 std::string dimension_place(const std::string& input, size_t axis, const std::string& symbol,

@@ -22,6 +22,7 @@ TEST(FittingSizes, OfMultiplesHaveBounds) {
 TEST(FittingSizes, HaveBounds) {
   EXPECT_EQ(fitting_sizes(5, [](int64_t size) { return size >= 7; }), "must be at least 7");
   EXPECT_EQ(fitting_sizes(600, [](int64_t size) { return size <= 512; }), "must be at most 512");
+  EXPECT_EQ(fitting_sizes(0, [](int64_t size) { return size <= 512; }), "must be between 1 and 512");
   EXPECT_EQ(fitting_sizes(224, [](int64_t size) { return size > 32 && size <= 80; }),
             "must be between 33 and 80");
   EXPECT_EQ(fitting_sizes(100000, [](int64_t size) { return size <= 512; }), "must be at most 512")
