@@ -125,18 +125,23 @@ Status broken_by_data(const Manifest& manifest, const Constraint& broken, int64_
   std::string text = "the data do not fit the model: ";
   if (constant_dim(first) && constant_dim(second) && broken.origin() != nullptr)  // a plan that cannot be run
     return Status(GANTRY_INVALID_ARGUMENT, text + origin);
-  text += dim_text(first, manifest) + " is " + std::to_string(left) + ", but " + dim_text(second, manifest) + " is " +
-          std::to_string(right) + ", and " + origin + " needs them to be equal";
   const std::vector<uint32_t> involved = symbols_of(manifest, broken);
-  // Where each side is a size by itself, that says it all.
-  if (involved.size() > 1 && !(symbol_dim(first) && symbol_dim(second))) {
-    text += " (";
-    for (const uint32_t symbol : involved) {
-      text += (text.back() == '(' ? "" : ", ") + manifest.symbols()->Get(symbol)->str() + " is " +
-              std::to_string(symbols[symbol]);
-    }
-    text += ")";
+  std::string sizes;
+  for (const uint32_t symbol : involved) {
+    sizes += (sizes.empty() ? "" : ", ") + manifest.symbols()->Get(symbol)->str() + " is " +
+             std::to_string(symbols[symbol]);
   }
+  // Words that say what must hold stand for the equation.
+  if (origin.ends_with(')') && !sizes.empty())
+    return Status(GANTRY_INVALID_ARGUMENT, text + origin + ", but " + sizes);
+  text += dim_text(first, manifest) + " is " + std::to_string(left);
+  if (constant_dim(second))
+    text += ", and " + origin + " needs it to be " + std::to_string(right);
+  else
+    text += ", but " + dim_text(second, manifest) + " is " + std::to_string(right) + ", and " + origin +
+            " needs them to be equal";
+  // Where each side is a size by itself, that says it all.
+  if (involved.size() > 1 && !(symbol_dim(first) && symbol_dim(second))) text += " (" + sizes + ")";
   return Status(GANTRY_INVALID_ARGUMENT, text);
 }
 

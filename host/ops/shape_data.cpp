@@ -94,9 +94,11 @@ void build_slice_bounds(LoopBuilder& b, const ExtentsAttrs& attrs, const Expr& e
           b.let("first", within(if_negative(from, from + extent), 0, high), [&](const Expr& first) {
             b.let("end", within(if_negative(to, to + extent), low, high), [&](const Expr& end) {
               const Expr length = select(forward, end - first, first - end);
-              const Expr stride = max(select(forward, step, -step), Expr(1));
+              const Expr stride = max(select(forward, step, -step), Expr(1)), named = load(b.input(2), k);
+              const Expr wrong = eq(step, Expr(0)) || lt(named, Expr(-rank)) || le(Expr(rank), named);
+              const Expr count = floordiv(max(length, Expr(0)) + stride - 1, stride);
               b.emit(store(b.result(0), axis, max(first, Expr(0))));
-              b.emit(store(b.result(0), axis + rank, floordiv(max(length, Expr(0)) + stride - 1, stride)));
+              b.emit(store(b.result(0), axis + rank, select(wrong, Expr(-1), count)));
               b.emit(store(b.result(0), axis + 2 * rank, step));
             });
           });

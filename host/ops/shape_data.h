@@ -20,8 +20,9 @@ struct ReshapeDimsAttrs : AttrsOf<ReshapeDimsAttrs> {
 
 /// slice_bounds(starts, ends, axes, steps): i64[n] each, n known or not -> i64[3 * rank]: of ONNX's Slice of
 /// a tensor of `extents` the first position on each axis, then the number of positions on each, then the step
-/// on each. An axis that is not named is taken whole. unsqueeze_dims(axes): i64[n] -> i64[rank + n]: 1 at
-/// these axes of the result, the extents in order elsewhere. pad_amounts(pads, axes): i64[2n], i64[n] ->
+/// on each. An axis that is not named is taken whole; a step of 0, or an axis that there is not, makes a
+/// number of positions -1, which no dimension can be bound to. unsqueeze_dims(axes): i64[n] -> i64[rank + n]:
+/// 1 at these axes of the result, the extents in order elsewhere. pad_amounts(pads, axes): i64[2n], i64[n] ->
 /// i64[2 * rank]: amounts in front of each axis, then behind.
 struct ExtentsAttrs : AttrsOf<ExtentsAttrs> {
   Shape extents;

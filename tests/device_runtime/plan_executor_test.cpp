@@ -143,8 +143,19 @@ TEST_F(CuttingModule, ChecksConstraintsOnceTheirSymbolsAreBound) {
   open(std::move(builder));
   ASSERT_TRUE(run(4).ok());
   EXPECT_EQ(run(3).message(),
-            "the data do not fit the model: mod(n, 2) is 1, but 0 is 0, and Reshape_7 needs them to be equal");
+            "the data do not fit the model: mod(n, 2) is 1, and Reshape_7 needs it to be 0");
   ASSERT_TRUE(run(6).ok());  // the value before does not count
+}
+
+TEST_F(CuttingModule, SaysInItsOwnWordsWhatANodeNeeds) {
+  ModuleBuilder builder = cutting_module();
+  auto constraint = std::make_unique<module_format::ConstraintT>();
+  constraint->left = builder.combine(DimOpcode::Mod, builder.symbol("n"), builder.constant(2));
+  constraint->right = builder.constant(0);
+  constraint->origin = "Add_7 (n must be even)";
+  builder.manifest.constraints.push_back(std::move(constraint));
+  open(std::move(builder));
+  EXPECT_EQ(run(3).message(), "the data do not fit the model: Add_7 (n must be even), but n is 3");
 }
 
 TEST_F(CuttingModule, SplitsSignedValuesInTwo) {

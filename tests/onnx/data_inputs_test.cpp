@@ -4,6 +4,7 @@
 #include <complex>
 #include <numbers>
 
+#include "host/support/error.h"
 #include "tests/onnx/model_text.h"
 
 namespace gantry {
@@ -224,6 +225,20 @@ TEST(SliceByLists, TakesAnyNumberOfBounds) {
   expect_near(sliced({1}, {2}), {x.values.begin() + 12, x.values.end()}, 0);
   expect_near(sliced({0, -1, 1}, {1, 9, -1}), {x.values[9], x.values[10]}, 0);
 }
+TEST(SliceByData, OfAStepOfZeroOrAnAxisThatThereIsNotIsAnError) {
+  const auto sliced = [](double axis, double step) {
+    Inputs inputs{{"x", random({3, 4}, 1)}};
+    for (const auto& [name, value] : {std::pair("start", 0.0), {"end", 2.0}, {"axis", axis}, {"step", step}})
+      inputs.push_back({name, {{1}, {value}, DType::kI64}});
+    return results(parse(node("Slice", "x start end axis step", "y"), inputs, "y", kNewest), inputs)[0];
+  };
+  EXPECT_EQ(sliced(-2, 1).size(), 8u);
+  EXPECT_EQ(sliced(1, 1).size(), 6u);
+  EXPECT_THROW(sliced(1, 0), Error);
+  EXPECT_THROW(sliced(2, 1), Error);
+  EXPECT_THROW(sliced(-3, 1), Error);
+}
+
 TEST(TileOfAList, HasAsManyRepeatsAsAxes) {
   expect_near(by_list("Tile", {{1, 2}, {1, 2}}, {2, 3}, ""), {1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}, 0);
 }
