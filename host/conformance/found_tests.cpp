@@ -29,19 +29,25 @@ int number_of(const std::string& name, std::string_view prefix) {
   return error == std::errc() && stop == end ? number : -1;
 }
 
-/// The folders with a model below one folder, by path. A test's own folders are not looked into.
+/// Whether a folder has a model, or data of one that is missing.
+bool is_test(const fs::path& folder) {
+  std::error_code code;
+  return fs::exists(folder / kModel, code) || fs::is_directory(folder / fmt::format("{}0", kDataSet), code);
+}
+
+/// The folders of tests below one folder, by path. A test's own folders are not looked into.
 std::vector<fs::path> test_folders(const fs::path& root) {
   std::error_code code;
   if (!fs::is_directory(root, code)) user_error("{}: is no folder of tests", root.string());
   std::vector<fs::path> found;
-  if (fs::exists(root / kModel, code)) return {root};
+  if (is_test(root)) return {root};
   const auto options = fs::directory_options::follow_directory_symlink;
   fs::recursive_directory_iterator entry(root, options, code);
   constexpr int kDeepest = 32;  // where links go in circles
   for (; !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
     std::error_code ignored;
     if (entry.depth() >= kDeepest) entry.disable_recursion_pending();
-    if (!entry->is_directory(ignored) || !fs::exists(entry->path() / kModel, ignored)) continue;
+    if (!entry->is_directory(ignored) || !is_test(entry->path())) continue;
     entry.disable_recursion_pending();
     found.push_back(entry->path());
   }

@@ -58,6 +58,12 @@ TEST_F(FoundTests, TwoOfANameInOneFolderAreSaid) {
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("in place of")));
 }
 
+TEST_F(FoundTests, DataWithoutAModelAreATestThatCannotPass) {
+  write("all/test_x/test_data_set_0/input_0.pb", "");
+  write("all/test_y/model.onnx", "");
+  EXPECT_THAT(names_of(find_tests({path("all")})), ElementsAre("test_x", "test_y"));
+}
+
 TEST_F(FoundTests, LinksAreFollowedAndCirclesEnd) {
   write("real/test_x/model.onnx", "");
   fs::create_directories(path("all"));
