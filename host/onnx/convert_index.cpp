@@ -43,6 +43,8 @@ void convert_gather_nd(NodeImport& n) {
 void convert_one_hot(NodeImport& n) {
   auto attrs = std::make_shared<OneHotAttrs>();
   attrs->axis = n.axis(n.integer("axis", -1), n.rank(0) + 1);
+  n.assume_length(1, 1);
+  n.assume_length(2, 2);
   if (auto known = n.contents(1); known && known->dims.size() == 1) {
     attrs->depth = known->dims[0];
   } else if (!n.constant(1)) {
@@ -82,6 +84,7 @@ void convert_topk(NodeImport& n) {
   if (n.opset() < 10) {
     attrs->k = n.integer("k", -1);
   } else {
+    n.assume_length(1, 1);
     Shape k = n.dims(1, "k", Elements::kSigned);
     if (k.size() != 1) n.fail("k should be one integer");
     attrs->k = k[0];

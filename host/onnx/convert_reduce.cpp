@@ -115,6 +115,7 @@ void convert_scan(NodeImport& n, const Op<CumsumAttrs>& op) {
   auto attrs = std::make_shared<CumsumAttrs>();
   if (!is_known_list(n, 1)) {
     const Shape shape = n.type(0).shape;
+    n.assume_length(1, 1);
     const AxesMatrix along = matrix_over_axes(n, n.input(0), as_index_vector(n, 1), {});
     attrs->axis = 1;
     attrs->exclusive = n.integer("exclusive", 0) != 0;

@@ -41,6 +41,7 @@ Term normalised_positions(NodeImport& n, const Dim& count, bool align_corners, D
 /// theta (N, k, k + 1) applied to the normalised positions of a tensor (N, C, spatial…) -> (N, spatial…, k).
 void convert_affine_grid(NodeImport& n) {
   const Term theta = Term::input(n, 0);
+  if (theta.rank() == 3 && theta.dim(1).is_constant()) n.assume_length(1, theta.dim(1).value() + 2);
   const Shape size = n.dims(1, "size");
   const size_t axes = size.size() < 2 ? 0 : size.size() - 2;
   if (axes < 1 || theta.rank() != 3 || provably_different(theta.dim(1), static_cast<int64_t>(axes)))

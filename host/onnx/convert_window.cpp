@@ -24,9 +24,10 @@ void convert_col2im(NodeImport& n) {
 /// does not divide by two is one more at the end.
 void convert_center_crop_pad(NodeImport& n) {
   Term x = Term::input(n, 0);
-  const Shape wanted = n.dims(1, "shape");
   std::vector<int64_t> axes = n.integer_list("axes");
   if (!n.has_attribute("axes")) axes = axes_from(x, 0);
+  n.assume_length(1, std::ssize(axes));
+  const Shape wanted = n.dims(1, "shape");
   if (axes.size() != wanted.size()) n.fail("has {} sizes for {} axes", wanted.size(), axes.size());
   auto pad = std::make_shared<PadAttrs>();
   pad->before.assign(static_cast<size_t>(x.rank()), 0);

@@ -208,6 +208,14 @@ TEST(ReductionOverAList, WithoutADeclarationSaysWhatItNeeds) {
         << error.what();
   }
 }
+TEST(ListOfUndeclaredLength, HasTheOneThatTheOpTakes) {
+  const Given x{{2, 3}, {1, 5, 2, 7, 0, 3}};
+  expect_near(by_list("CumSum", x, {1}, ""), {1, 6, 8, 7, 7, 10}, 0);
+  expect_near(by_list("CumSum", x, {0}, ""), {1, 5, 2, 8, 5, 5}, 0);
+  expect_near(by_list("TopK", x, {2}, ""), {5, 2, 7, 3}, 0);
+  expect_near(by_list("CenterCropPad", x, {2, 1}, ""), {5, 0}, 0);
+  expect_near(by_list("CenterCropPad", x, {2, 5}, ""), {0, 1, 5, 2, 0, 0, 7, 0, 3, 0}, 0);
+}
 TEST(SliceByLists, TakesAnyNumberOfBounds) {
   const Given x = random({2, 3, 4}, 5);
   const std::string text =
