@@ -81,8 +81,9 @@ Branch import_branch(NodeImport& n, const char* name, const Wanted& wanted) {
     }
     return values;
   };
+  const onnx::GraphProto& graph = n.graph(name);
   try {
-    branch.body = n.import_body(n.graph(name), {}, give);
+    branch.body = n.import_body(graph, {}, give);
   } catch (const Unsupported&) {
     throw;
   } catch (const Error& error) {
@@ -92,7 +93,7 @@ Branch import_branch(NodeImport& n, const char* name, const Wanted& wanted) {
   return branch;
 }
 
-[[noreturn]] void refuse_both(const NodeImport& n, const Branch& then_branch, const Branch& else_branch) {
+[[noreturn]] void refuse(const NodeImport& n, const Branch& then_branch, const Branch& else_branch) {
   std::vector<std::string> texts;
   for (const auto& [name, branch] : {std::pair("then_branch", &then_branch), {"else_branch", &else_branch}}) {
     for (const std::string& text : branch->errors)
@@ -103,7 +104,7 @@ Branch import_branch(NodeImport& n, const char* name, const Wanted& wanted) {
   throw MalformedModel(std::move(texts), "nodes");
 }
 
-/// Both branches; one of them may be impossible.
+/// Both branches; one of them may be impossible for the model's shapes.
 std::pair<Branch, Branch> import_branches(NodeImport& n, const Wanted& wanted) {
   Branch then_branch;
   try {
@@ -113,7 +114,11 @@ std::pair<Branch, Branch> import_branches(NodeImport& n, const Wanted& wanted) {
     throw;
   }
   Branch else_branch = import_branch(n, "else_branch", wanted);
-  if (!then_branch.body && !else_branch.body) refuse_both(n, then_branch, else_branch);
+  const auto has_name_error = [&](const Branch& branch) {
+    return std::ranges::any_of(branch.errors, [&](const auto& text) { return n.is_name_error(text); });
+  };
+  if ((!then_branch.body && !else_branch.body) || has_name_error(then_branch) || has_name_error(else_branch))
+    refuse(n, then_branch, else_branch);
   const auto why = [&](const char* name, const Branch& branch) {
     const std::string text = fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}",
                                          n.name(), name, branch.errors.front());

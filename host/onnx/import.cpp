@@ -294,12 +294,21 @@ Binding& Importer::lookup(const std::string& name, const std::string& reader) {
     if (it->second.unknown) throw ReadsUnknown{};
     return scope >= open_.back().first_scope ? it->second : capture(it->second, scope, name);
   }
-  user_error("{} uses '{}', which nothing before it defines", reader, name);
+  refuse_name(fmt::format("{} uses '{}', which nothing before it defines", reader, name));
 }
 
 void Importer::define(const std::string& name, Binding binding, const std::string& definer) {
   bool fresh = scopes_.back().emplace(name, std::move(binding)).second;
-  if (!fresh) user_error("{} defines '{}', which is defined already", definer, name);
+  if (!fresh) refuse_name(fmt::format("{} defines '{}', which is defined already", definer, name));
+}
+
+bool Importer::is_name_error(const std::string& text) const {
+  return std::ranges::any_of(name_errors_, [&](const std::string& error) { return text.ends_with(error); });
+}
+
+void Importer::refuse_name(std::string text) {
+  name_errors_.insert(text);
+  throw Error(ErrorKind::kUser, std::move(text));
 }
 
 Value* Importer::materialise(Binding& binding, const std::string& name) {

@@ -141,6 +141,9 @@ class Importer {
   /// The binding of a name, inner scopes first; a user error names `reader` if there is none. Throws
   /// ReadsUnknown for an unknown one.
   Binding& lookup(const std::string& name, const std::string& reader);
+  /// Whether an error, which may be told with where it is, was that of a name: one that nothing defines, or
+  /// that is defined twice.
+  bool is_name_error(const std::string& text) const;
   /// Defines a name; a user error if it is defined already.
   void define(const std::string& name, Binding binding, const std::string& definer);
   /// The name as data.
@@ -277,6 +280,7 @@ class Importer {
   int64_t opset_of(const std::string& domain) const;
   Convert converter_of(const onnx::NodeProto& node) const;
   /// The model's function that the node calls; null if it calls none.
+  [[noreturn]] void refuse_name(std::string text);
   const onnx::FunctionProto* function_of(const onnx::NodeProto& node) const;
   /// Converts the function's body in place of the node.
   void call_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, const std::string& name);
@@ -301,6 +305,7 @@ class Importer {
   const ImportOptions& options_;
   std::shared_ptr<FunctionBodies> bodies_;
   TensorReader tensors_;
+  std::set<std::string> name_errors_;
   DataDims data_dims_{*this};
   DeclaredRanks declared_ranks_;  ///< of the graph, or the function, that is being converted
   Graph graph_;

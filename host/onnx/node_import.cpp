@@ -470,6 +470,10 @@ bool NodeImport::assume(bool likely) {
   return importer_.assumptions().answer(likely);
 }
 
+bool NodeImport::is_name_error(const std::string& text) const {
+  return importer_.is_name_error(text);
+}
+
 void NodeImport::warn(const std::string& text) {
   importer_.warn(text);
 }

@@ -337,9 +337,30 @@ TEST(Malformed, AllNodesOfAScansBodyInABranchAreNamedWithBoth) {
   EXPECT_THAT(text, HasSubstr("node choice (If): in its else_branch: also uses 'gone'"));
 }
 
+TEST(Malformed, NamesOfABranchAreWrongWhateverTheShapes) {
+  const auto told = [&](const std::string& other) {
+    return message(model(kFloats + flag() +
+                         node("If", "choice", "flag", "y",
+                              graph("then_branch", "", node("Relu", "fine", "x", "q"), "q") + other)));
+  };
+  const std::string place = "node choice (If): in its else_branch: ";
+  EXPECT_THAT(told(graph("else_branch", "", node("Relu", "lost", "gone", "q"), "q")),
+              HasSubstr(place + "lost uses 'gone', which nothing before it defines"));
+  const std::string twice = node("Relu", "first", "x", "q") + node("Neg", "second", "x", "q");
+  EXPECT_THAT(told(graph("else_branch", "", twice, "q")), HasSubstr(place + "second defines 'q'"));
+  const std::string scan = node("Scan", "steps", "x", "q",
+                                attribute("num_scan_inputs", "type: INT i: 1") +
+                                    graph("body", "e", node("Add", "inner", "e gone", "o"), "o"));
+  EXPECT_THAT(told(graph("else_branch", "", scan, "q")),
+              HasSubstr(place + "node steps (Scan): in its body: inner uses 'gone'"));
+  EXPECT_THAT(told(""), HasSubstr("node choice (If): its attribute else_branch is missing"));
+}
+
 TEST(Malformed, WhatIsNotSupportedBehindAWrongNodeOfABranchThatIsNeverTakenDoesNotMatter) {
   const std::string bad =
-      wrong_nodes("else_", "x", "p") + node("Cast", "odd", "x", "q", attribute("to", "type: INT i: 15"));
+      node("Concat", "else_beyond", "x x", "else_a", attribute("axis", "type: INT i: 9")) +
+      node("Relu", "else_behind", "else_a", "p") +
+      node("Cast", "odd", "x", "q", attribute("to", "type: INT i: 15"));
   const auto with = [&](const std::string& more) {
     return model(kFloats + flag() +
                  node("If", "choice", "flag", "y",
