@@ -114,7 +114,7 @@ TEST(BenchReport, KernelsAreAPartOfTheMedianThatTheHeadlineShows) {
   add.name = "add", add.origin = "Add_1", add.calls = 1, add.total_ms = 0.5;
   report.measurement.last.kernels = {add};
   EXPECT_THAT(report_text(report, {}),
-              AllOf(HasSubstr("  median 2.000 ms"), HasSubstr(" of 2.0000 ms a run")));
+              AllOf(HasSubstr("  median 2.000 ms"), HasSubstr(" of 2000.00 us a run")));
 }
 
 TEST(BenchReport, ReadingsAreSummedUpOverProcesses) {

@@ -172,7 +172,7 @@ TEST_F(Commands, AControllerThatDoesNotAnswerHasOrHasNotAnsweredBefore) {
 }
 
 TEST_F(Commands, AControllerThatRefusesHasAnswered) {
-  put_failing("sbatch", "sbatch: error: Batch job submission failed: Invalid partition name specified");
+  put_failing("sbatch", "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy");
   SlurmCommands slurm;
   EXPECT_FALSE(error_of([&] { slurm.submit({}); }).unreachable());
   put_failing("sbatch", "sbatch: error: Unable to contact slurm controller (connect failure)");
@@ -188,7 +188,7 @@ TEST_F(Commands, AMachineWithoutMungedDoesNotReachTheController) {
 }
 
 TEST_F(Commands, WhatSlurmRefusesIsNotWaitedForAsAControllerIs) {
-  put_failing("sbatch", "sbatch: error: Batch job submission failed: Invalid partition name specified");
+  put_failing("sbatch", "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy");
   SlurmCommands slurm;
   const SlurmError error = error_of([&] { slurm.submit({}); });
   EXPECT_FALSE(error.unreachable() || error.never_reached());
