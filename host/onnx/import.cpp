@@ -18,6 +18,7 @@
 #include "host/onnx/importer.h"
 #include "host/onnx/lean_model.h"
 #include "host/onnx/malformed.h"
+#include "host/onnx/node_reads.h"
 #include "host/onnx/size_advice.h"
 #include "host/onnx/sparse_tensor.h"
 #include "host/ops/builder.h"
@@ -445,7 +446,7 @@ void Importer::convert_nodes(const onnx::GraphProto& graph) {
     Importer& importer;
   } opened(*this, graph);
   NodeList list;
-  for (const onnx::NodeProto& node : graph.node()) list.nodes.push_back(&node);
+  list.nodes = nodes_in_order(graph);
   for (const onnx::ValueInfoProto& output : graph.output()) list.results.insert(output.name());
   convert_list(list);
 }

@@ -21,9 +21,9 @@ std::vector<Importer::PlacedNode> Importer::nodes_between(const std::vector<std:
   std::vector<PlacedNode> all;
   std::unordered_map<std::string, size_t> makers;  // places in `all`
   for (const OpenGraph& open : graphs_) {
-    for (const onnx::NodeProto& node : open.graph->node()) {
-      for (const std::string& output : node.output()) makers[output] = all.size();
-      all.push_back({&node, open.function + 1 < open_.size()});
+    for (const onnx::NodeProto* node : nodes_in_order(*open.graph)) {
+      for (const std::string& output : node->output()) makers[output] = all.size();
+      all.push_back({node, open.function + 1 < open_.size()});
     }
   }
   Names seen(names.begin(), names.end());

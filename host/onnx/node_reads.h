@@ -3,8 +3,10 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 namespace onnx {
+class GraphProto;
 class NodeProto;
 }  // namespace onnx
 
@@ -14,5 +16,10 @@ namespace gantry {
 /// Names that such a graph defines itself are among them: in a model no others have those.
 void add_reads(const onnx::NodeProto& node, std::set<std::string>& reads);
 bool reads_any(const onnx::NodeProto& node, const std::set<std::string>& names);
+
+/// A graph's nodes, each behind those whose results it reads. ONNX asks for that, but ONNX Runtime does not,
+/// and some tools write others: of the nodes that may come next it is the first of the graph. Nodes that wait
+/// for each other stay as they are, behind all others.
+std::vector<const onnx::NodeProto*> nodes_in_order(const onnx::GraphProto& graph);
 
 }  // namespace gantry

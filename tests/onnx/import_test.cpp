@@ -63,6 +63,35 @@ TEST(Import, SymbolicDimensionsReachTheOutput) {
   EXPECT_EQ(g.main.nodes().at(0)->origin, std::vector<std::string>{"Relu_y"});
 }
 
+TEST(Import, NodesMayStandInAnyOrder) {
+  const std::string relu = node("Relu", "x", "r"), exp = node("Exp", "r", "e"), sum = node("Add", "r e", "y");
+  const std::string in = input("x", kN3), out = output("y");
+  const auto text = [&](const std::string& nodes) {
+    return print(import(model(in + nodes + out)), op_set());
+  };
+  const std::string expected = text(relu + exp + sum);
+  EXPECT_EQ(text(sum + exp + relu), expected);
+  EXPECT_EQ(text(exp + relu + sum), expected);
+}
+
+TEST(Import, NodesOfBranchesMayStandInAnyOrder) {
+  const std::string yes = "attribute { name: 'then_branch' type: GRAPH g { name: 't' " +
+                          node("Neg", "made", "z") + output("z") + "} } ";
+  const std::string no = "attribute { name: 'else_branch' type: GRAPH g { name: 'e' " +
+                         node("Abs", "m", "z") + node("Neg", "made", "m") + output("z") + "} } ";
+  // The branches read what comes behind their node.
+  const Graph g = import(model(input("c", "", 9) + input("x", kN3) + node("If", "c", "y", yes + no) +
+                               node("Relu", "x", "made") + output("y")));
+  const std::string text = print(g, op_set());
+  EXPECT_LT(text.find("relu("), text.find("if(")) << text;
+}
+
+TEST(Import, NodesThatWaitForEachOtherAreNamed) {
+  EXPECT_THAT(
+      error_of(model(input("x", kN3) + node("Add", "x b", "a") + node("Neg", "a", "b") + output("a"))),
+      HasSubstr("Add_a uses 'b', which nothing before it defines"));
+}
+
 TEST(Import, ShapeArithmeticBecomesSymbolicDimensions) {
   // y = reshape(x, [shape(x)[0] * 3]) without a trace of the arithmetic.
   std::string constants =
