@@ -1,8 +1,11 @@
 #include "device_runtime/src/fitting_sizes.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <numeric>
 #include <vector>
+
+#include "device_runtime/src/status.h"
 
 namespace gantry::runtime {
 namespace {
@@ -45,31 +48,32 @@ Tried try_sizes(int64_t first, int64_t last, int64_t given, const std::function<
   return tried;
 }
 
-std::string number(int64_t value) {
-  return std::to_string(value);
-}
-
 /// What the regular sizes have in common, and the given one has not.
 std::string rule_of(const Tried& tried, int64_t given) {
   const bool bounded_below = tried.bounded_below() || given < tried.smallest;
   if (tried.step == 1) {
     if (bounded_below && tried.bounded_above()) {
-      return "must be between " + number(tried.smallest) + " and " + number(tried.largest);
+      return format_text("must be between %" PRId64 " and %" PRId64, tried.smallest, tried.largest);
     }
-    if (tried.bounded_above()) return "must be at most " + number(tried.largest);
-    return "must be at least " + number(tried.smallest);
+    if (tried.bounded_above()) return format_text("must be at most %" PRId64, tried.largest);
+    return format_text("must be at least %" PRId64, tried.smallest);
   }
   const int64_t rest = tried.smallest % tried.step;
-  std::string text = rest == 0 ? "must be " : "must be " + number(rest) + " more than ";
-  text += "a multiple of " + number(tried.step);
-  if (bounded_below) text += ", at least " + number(tried.smallest);
-  if (tried.bounded_above()) text += ", at most " + number(tried.largest);
+  std::string text = "must be ";
+  if (rest != 0) text += format_text("%" PRId64 " more than ", rest);
+  text += format_text("a multiple of %" PRId64, tried.step);
+  if (bounded_below) text += format_text(", at least %" PRId64, tried.smallest);
+  if (tried.bounded_above()) text += format_text(", at most %" PRId64, tried.largest);
   return text;
 }
 
+std::string either_of(int64_t one, int64_t other) {
+  return format_text("%" PRId64 " or %" PRId64, one, other);
+}
+
 std::string nearest(const Tried& tried) {
-  if (tried.below != 0 && tried.above != 0) return number(tried.below) + " or " + number(tried.above);
-  return number(tried.below != 0 ? tried.below : tried.above);
+  if (tried.below != 0 && tried.above != 0) return either_of(tried.below, tried.above);
+  return std::to_string(tried.below != 0 ? tried.below : tried.above);
 }
 
 /// "multiples of 32 like 224 or 256" of sizes without a rule that hold at least these, else the nearest.
@@ -82,8 +86,8 @@ std::string some_that_fit(int64_t given, const Tried& tried) {
     while (size <= tried.last && fits(size)) size += factor;
     if (size <= tried.last) continue;
     const int64_t below = given / factor * factor, above = below + factor;
-    return "multiples of " + number(factor) + " like " + (below >= smallest ? number(below) + " or " : "") +
-           number(above);
+    return format_text("multiples of %" PRId64 " like ", factor) +
+           (below >= smallest ? either_of(below, above) : std::to_string(above));
   }
   return nearest(tried);
 }
@@ -97,19 +101,21 @@ std::string fitting_sizes(int64_t given, const std::function<bool(int64_t)>& fit
     tried = try_sizes(1, std::min(tried.first - 1, 2 * kReach), given, fits);
   }
   if (tried.count == 0) return "";
-  if (tried.count == 1) return "must be " + number(tried.smallest);
-  if (tried.count == 2) return "must be " + number(tried.smallest) + " or " + number(tried.largest);
-  if (!tried.regular()) return "which does not fit; " + some_that_fit(given, tried) + " would do";
+  if (tried.count == 1) return format_text("must be %" PRId64, tried.smallest);
+  if (tried.count == 2) return "must be " + either_of(tried.smallest, tried.largest);
+  if (!tried.regular())
+    return format_text("which does not fit; %s would do", some_that_fit(given, tried).c_str());
   // Of neighbours the nearest is the bound, which the rule names.
-  return tried.step == 1 ? rule_of(tried, given) : rule_of(tried, given) + "; " + nearest(tried) + " would do";
+  const std::string rule = rule_of(tried, given);
+  return tried.step == 1 ? rule : format_text("%s; %s would do", rule.c_str(), nearest(tried).c_str());
 }
 
 std::string dimension_place(const std::string& input, size_t axis, const std::string& symbol,
                             const std::string& meaning) {
-  const std::string dimension = "dimension " + std::to_string(axis);
-  return "input '" + input + "': " +
-         (meaning.empty() ? dimension + " (" + symbol + ")"
-                          : meaning + " (" + dimension + ", " + symbol + ")");
+  if (meaning.empty())
+    return format_text("input '%s': dimension %zu (%s)", input.c_str(), axis, symbol.c_str());
+  return format_text("input '%s': %s (dimension %zu, %s)", input.c_str(), meaning.c_str(), axis,
+                     symbol.c_str());
 }
 
 std::string broken_sizes(std::span<const SuspectSize> sizes, const std::string& equation,
@@ -119,14 +125,15 @@ std::string broken_sizes(std::span<const SuspectSize> sizes, const std::string& 
   for (const SuspectSize& size : sizes) {
     const std::string words = fitting_sizes(size.given, size.fits);
     if (words.empty()) continue;
-    text += (places++ == 0 ? "" : "; or ") + size.place + " is " + number(size.given) + ", " + words;
+    text += format_text("%s%s is %" PRId64 ", %s", places++ == 0 ? "" : "; or ", size.place.c_str(),
+                        size.given, words.c_str());
   }
   std::string needed = origin.empty() ? "" : "needed by " + origin;
   // Of one dimension the words say it all.
   const bool says_why = origin.ends_with(')');
   if (places != 1 && !says_why) needed = equation + (needed.empty() ? "" : ", ") + needed;
   if (places == 0) return "these input shapes do not fit the model: " + needed;
-  return text + (needed.empty() ? "" : " (" + needed + ")");
+  return needed.empty() ? text : format_text("%s (%s)", text.c_str(), needed.c_str());
 }
 
 }  // namespace gantry::runtime

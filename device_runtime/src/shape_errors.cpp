@@ -1,11 +1,14 @@
 #include "device_runtime/src/shape_errors.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device_runtime/src/dim_program.h"
 #include "device_runtime/src/fitting_sizes.h"
+#include "device_runtime/src/status.h"
 
 namespace gantry::runtime {
 namespace {
@@ -90,7 +93,7 @@ std::string equation(const Manifest& manifest, const Constraint& constraint,
     const DimExpr& program = program_of(manifest, side);
     text += (text.empty() ? "" : " must equal ") + dim_text(program, manifest);
     const Result<int64_t> value = evaluate_dim(program, symbols);
-    if (value.ok() && !constant_dim(program)) text += " = " + std::to_string(value.value());
+    if (value.ok() && !constant_dim(program)) text += format_text(" = %" PRId64, value.value());
   }
   return text;
 }
@@ -121,27 +124,28 @@ const char* meaning_text(SizeMeaning meaning) {
 Status broken_by_data(const Manifest& manifest, const Constraint& broken, int64_t left, int64_t right,
                       std::span<const int64_t> symbols) {
   const DimExpr &first = program_of(manifest, broken.left()), &second = program_of(manifest, broken.right());
-  const std::string origin = broken.origin() == nullptr ? "it" : broken.origin()->str();
-  std::string text = "the data do not fit the model: ";
+  const char* const origin = broken.origin() == nullptr ? "it" : broken.origin()->c_str();
+  constexpr char kUnfit[] = "the data do not fit the model: ";
   if (constant_dim(first) && constant_dim(second) && broken.origin() != nullptr)  // a plan that cannot be run
-    return Status(GANTRY_INVALID_ARGUMENT, text + origin);
+    return failure(GANTRY_INVALID_ARGUMENT, "%s%s", kUnfit, origin);
   const std::vector<uint32_t> involved = symbols_of(manifest, broken);
   std::string sizes;
   for (const uint32_t symbol : involved) {
-    sizes += (sizes.empty() ? "" : ", ") + manifest.symbols()->Get(symbol)->str() + " is " +
-             std::to_string(symbols[symbol]);
+    sizes += format_text("%s%s is %" PRId64, sizes.empty() ? "" : ", ",
+                         manifest.symbols()->Get(symbol)->c_str(), symbols[symbol]);
   }
   // Words that say what must hold stand for the equation.
-  if (origin.ends_with(')') && !sizes.empty())
-    return Status(GANTRY_INVALID_ARGUMENT, text + origin + ", but " + sizes);
-  text += dim_text(first, manifest) + " is " + std::to_string(left);
-  if (constant_dim(second))
-    text += ", and " + origin + " needs it to be " + std::to_string(right);
-  else
-    text += ", but " + dim_text(second, manifest) + " is " + std::to_string(right) + ", and " + origin +
-            " needs them to be equal";
+  if (std::string_view(origin).ends_with(')') && !sizes.empty())
+    return failure(GANTRY_INVALID_ARGUMENT, "%s%s, but %s", kUnfit, origin, sizes.c_str());
+  const std::string needed = constant_dim(second)
+                                 ? format_text(", and %s needs it to be %" PRId64, origin, right)
+                                 : format_text(", but %s is %" PRId64 ", and %s needs them to be equal",
+                                               dim_text(second, manifest).c_str(), right, origin);
   // Where each side is a size by itself, that says it all.
-  if (involved.size() > 1 && !(symbol_dim(first) && symbol_dim(second))) text += " (" + sizes + ")";
+  const bool has_sizes = involved.size() > 1 && !(symbol_dim(first) && symbol_dim(second));
+  std::string text =
+      format_text("%s%s is %" PRId64 "%s", kUnfit, dim_text(first, manifest).c_str(), left, needed.c_str());
+  if (has_sizes) text += format_text(" (%s)", sizes.c_str());
   return Status(GANTRY_INVALID_ARGUMENT, text);
 }
 
