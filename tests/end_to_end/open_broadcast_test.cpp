@@ -103,7 +103,7 @@ TEST_P(OpenBroadcast, ExpandsToAShapeThatIsData) {
     FAIL() << "2 rows were expanded to 3";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("must be equal, or one of them 1"));
-    EXPECT_THAT(error.what(), HasSubstr("(H is 2, s.0 is 3)"));
+    EXPECT_THAT(error.what(), HasSubstr(", but H is 2, s.0 is 3"));
   }
 }
 

@@ -230,7 +230,7 @@ TEST(Import, ExternalDataMayBeLinksIntoTheFolderThatTheModelIsALinkInto) {
   std::ofstream(root / "blobs" / "1", std::ios::binary) << model(
       "initializer { name: 'w' dims: 2 data_type: 9 data_location: EXTERNAL external_data { key: "
       "'location' value: 'w.data' } } " +
-      node("Not", "w", "y") + output("y"));
+      node("Not", "w", "y") + "output { name: 'y' type { tensor_type { elem_type: 9 } } }");
   for (const char* folder : {"blobs", "elsewhere"})
     std::ofstream(root / folder / "2", std::ios::binary) << std::string("\1\0", 2);
   std::filesystem::create_symlink("../blobs/1", root / "names" / "m.onnx");
