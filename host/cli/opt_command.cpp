@@ -208,7 +208,7 @@ class Optimizer {
       return wish && !wish->asked_by.empty() ? fmt::format("not asked for by {}", wish->asked_by)
                                              : "not asked for";
     }
-    return run.rewrites == 0 ? "no rewrites" : run.rewrites == 1 ? "1 rewrite" : fmt::format("{} rewrites", run.rewrites);
+    return run.rewrites == 0 ? "no rewrites" : counted(run.rewrites, "rewrite");
   }
 
   void print_graph(const std::string& pass) const { print_out(fmt::format("// after {}\n{}\n", pass, text())); }

@@ -55,7 +55,7 @@ std::string change_text(const Record& record) {
 std::string decision_in_list(const Record& record) {
   const std::string text = to_string(record.decision);
   const size_t parts = record.parts.size();
-  return parts == 0 ? text : fmt::format("{} of {} node{}", text, parts, parts == 1 ? "" : "s");
+  return parts == 0 ? text : fmt::format("{} of {}", text, counted(parts, "node"));
 }
 
 std::vector<std::string> row_of(const Record& record) {

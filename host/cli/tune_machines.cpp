@@ -78,14 +78,11 @@ class LeasedMachines : public TuneMachines {
     const double waiting_s = pool_.waiting_s();
     const std::scoped_lock lock(mutex_);
     if (waiting_s <= 0) {
-      next_note_s_ = kFirstWaitNoteS;
+      notes_ = {};
       return "";
     }
     std::string words = pool_.words();
-    if (waiting_s >= next_note_s_) {
-      invocation_.note(words);
-      next_note_s_ *= 2;
-    }
+    if (notes_.due(waiting_s)) invocation_.note(words);
     return words;
   }
   double waited_s() const override { return pool_.idle_s(); }
@@ -102,7 +99,7 @@ class LeasedMachines : public TuneMachines {
   const Invocation& invocation_;
   farm::SlurmCommands slurm_;
   std::mutex mutex_;
-  double next_note_s_ = kFirstWaitNoteS;
+  WaitNotes notes_;       ///< of the wait that goes on
   farm::LeasePool pool_;  ///< the last: it asks slurm_ to its end
 };
 

@@ -162,9 +162,8 @@ std::string waited_text(const TuneReport& report) {
 /// Of a tuner without compile hosts there is nothing to say.
 std::string builds_text(const TuneReport& report) {
   if (report.builds.hosts.empty()) return "";
-  return fmt::format(", {} programs built here and {} on {} compile host{}", report.builds.here,
-                     report.builds.elsewhere(), report.builds.hosts.size(),
-                     report.builds.hosts.size() == 1 ? "" : "s");
+  return fmt::format(", {} programs built here and {} on {}", report.builds.here, report.builds.elsewhere(),
+                     counted(report.builds.hosts.size(), "compile host"));
 }
 
 Json builds_json(const BuildCounts& builds) {
@@ -177,9 +176,9 @@ Json builds_json(const BuildCounts& builds) {
 std::string summary(const TuneReport& report) {
   const tune::TuneResult& result = report.result;
   const std::string trials =
-      fmt::format("{} trial{} in {}{}{}{}", result.trials, result.trials == 1 ? "" : "s",
-                  duration_text(1e3 * report.seconds), waited_text(report),
-                  result.outcomes.empty() ? "" : " (" + outcomes_text(result) + ")", builds_text(report));
+      fmt::format("{} in {}{}{}{}", counted(result.trials, "trial"), duration_text(1e3 * report.seconds),
+                  waited_text(report), result.outcomes.empty() ? "" : " (" + outcomes_text(result) + ")",
+                  builds_text(report));
   const bool is_time = report.metric == tune::Metric::kTime;
   if (!result.whole)
     return fmt::format("{}: {}: {}; nothing was shown to {} than what the compiler takes by itself\n",

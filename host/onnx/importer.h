@@ -144,6 +144,8 @@ class Importer {
   /// Whether an error, which may be told with where it is, was that of a name: one that nothing defines, or
   /// that is defined twice.
   bool is_name_error(const std::string& text) const;
+  /// Throws a user error that is one of those.
+  [[noreturn]] void refuse_name(std::string text);
   /// Defines a name; a user error if it is defined already.
   void define(const std::string& name, Binding binding, const std::string& definer);
   /// The name as data.
@@ -280,7 +282,6 @@ class Importer {
   int64_t opset_of(const std::string& domain) const;
   Convert converter_of(const onnx::NodeProto& node) const;
   /// The model's function that the node calls; null if it calls none.
-  [[noreturn]] void refuse_name(std::string text);
   const onnx::FunctionProto* function_of(const onnx::NodeProto& node) const;
   /// Converts the function's body in place of the node.
   void call_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, const std::string& name);
@@ -305,7 +306,7 @@ class Importer {
   const ImportOptions& options_;
   std::shared_ptr<FunctionBodies> bodies_;
   TensorReader tensors_;
-  std::set<std::string> name_errors_;
+  std::set<std::string> name_errors_;  ///< texts of refuse_name()
   DataDims data_dims_{*this};
   DeclaredRanks declared_ranks_;  ///< of the graph, or the function, that is being converted
   Graph graph_;

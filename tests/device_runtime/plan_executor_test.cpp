@@ -67,6 +67,17 @@ ModuleBuilder cutting_module() {
   return builder;
 }
 
+/// The same, for even numbers alone.
+ModuleBuilder even_cutting_module(const std::string& origin) {
+  ModuleBuilder builder = cutting_module();
+  auto constraint = std::make_unique<module_format::ConstraintT>();
+  constraint->left = builder.combine(DimOpcode::Mod, builder.symbol("n"), builder.constant(2));
+  constraint->right = builder.constant(0);
+  constraint->origin = origin;
+  builder.manifest.constraints.push_back(std::move(constraint));
+  return builder;
+}
+
 class CuttingModule : public ::testing::Test {
  protected:
   void open(ModuleBuilder builder, const SessionOptions& options = {.threads = 2}) {
@@ -134,13 +145,7 @@ TEST_F(CuttingModule, StaysWithinItsSessionsMemory) {
 }
 
 TEST_F(CuttingModule, ChecksConstraintsOnceTheirSymbolsAreBound) {
-  ModuleBuilder builder = cutting_module();
-  auto constraint = std::make_unique<module_format::ConstraintT>();
-  constraint->left = builder.combine(DimOpcode::Mod, builder.symbol("n"), builder.constant(2));
-  constraint->right = builder.constant(0);
-  constraint->origin = "Reshape_7";
-  builder.manifest.constraints.push_back(std::move(constraint));
-  open(std::move(builder));
+  open(even_cutting_module("Reshape_7"));
   ASSERT_TRUE(run(4).ok());
   EXPECT_EQ(run(3).message(),
             "the data do not fit the model: mod(n, 2) is 1, and Reshape_7 needs it to be 0");
@@ -148,13 +153,7 @@ TEST_F(CuttingModule, ChecksConstraintsOnceTheirSymbolsAreBound) {
 }
 
 TEST_F(CuttingModule, SaysInItsOwnWordsWhatANodeNeeds) {
-  ModuleBuilder builder = cutting_module();
-  auto constraint = std::make_unique<module_format::ConstraintT>();
-  constraint->left = builder.combine(DimOpcode::Mod, builder.symbol("n"), builder.constant(2));
-  constraint->right = builder.constant(0);
-  constraint->origin = "Add_7 (n must be even)";
-  builder.manifest.constraints.push_back(std::move(constraint));
-  open(std::move(builder));
+  open(even_cutting_module("Add_7 (n must be even)"));
   EXPECT_EQ(run(3).message(), "the data do not fit the model: Add_7 (n must be even), but n is 3");
 }
 

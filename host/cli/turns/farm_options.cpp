@@ -25,10 +25,9 @@ size_t count_of(std::string_view text) {
 void wait_for(farm::LeasedBoard& lease, const Invocation& invocation) {
   const Stopwatch waited;
   Progress progress(invocation.verbosity());
-  double next_note_s = kFirstWaitNoteS;
+  WaitNotes notes;
   lease.wait([&](const std::string& what) {
-    if (waited.seconds() >= next_note_s) {
-      next_note_s *= 2;
+    if (notes.due(waited.seconds())) {
       progress.clear();
       invocation.note(fmt::format("{}, for {} so far", what, rough_duration_text(waited.seconds())));
     }

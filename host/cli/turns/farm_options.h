@@ -28,8 +28,19 @@ void add_farm_options(CLI::App& command, FarmOptions& options, size_t most_board
 /// --compile-hosts, --compile-partition, --compile-cpus, of commands that have add_farm_options().
 void add_compile_host_options(CLI::App& command, FarmOptions& options);
 
-/// A wait for a lease is a note for the first time after so long, then after twice that, and so on.
-inline constexpr double kFirstWaitNoteS = 10;
+/// When a wait for a lease is worth a note: after ten seconds, then after twice as long, and so on.
+class WaitNotes {
+ public:
+  /// Whether one is due, of a wait that has taken so long.
+  bool due(double waited_s) {
+    if (waited_s < next_s_) return false;
+    next_s_ *= 2;
+    return true;
+  }
+
+ private:
+  double next_s_ = 10;
+};
 
 /// What --board says.
 struct BoardsWanted {
