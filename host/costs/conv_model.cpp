@@ -6,7 +6,7 @@
 #include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 namespace {
 
 using guess::Extent;
@@ -222,4 +222,4 @@ int64_t winograd_block(const ConvAttrs& attrs, const TensorType& data, const Ten
       .plan.product.channel_block();
 }
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

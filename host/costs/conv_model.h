@@ -6,7 +6,7 @@
 #include "host/machine/target.h"
 #include "host/ops/conv.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 
 /// Direct convolution (host/targets/cpu/rule_product.cpp): arithmetic, and weights from memory.
 double predicted_direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
@@ -60,4 +60,4 @@ ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const Te
 bool prefers_half(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                   const MachineModel& machine);
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

@@ -5,7 +5,7 @@
 #include "host/costs/gpu_costs.h"
 #include "host/graph/shape_guess.h"
 
-namespace gantry {
+namespace gantry::costs {
 namespace {
 
 /// Elements have the same places in both orders: the conversion is another name of the value.
@@ -54,4 +54,4 @@ double conversion_cost(const TensorType& image, const Target& target) {
   return std::max(moved, kElement * elements_of(image));
 }
 
-}  // namespace gantry
+}  // namespace gantry::costs

@@ -4,7 +4,7 @@
 #include "host/graph/type.h"
 #include "host/machine/target.h"
 
-namespace gantry {
+namespace gantry::costs {
 
 /// Of a kernel that writes a value of that type in another order: the bytes that it reads and writes, at the speed of
 /// the second-level cache where that holds them, else of memory. Cycles of one core of a CPU; milliseconds of a GPU,
@@ -16,4 +16,4 @@ double transposition_cost(const TensorType& type, const Target& target);
 /// one by one.
 double conversion_cost(const TensorType& image, const Target& target);
 
-}  // namespace gantry
+}  // namespace gantry::costs

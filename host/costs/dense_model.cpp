@@ -7,7 +7,7 @@
 #include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 
-namespace gantry {
+namespace gantry::costs {
 namespace {
 
 /// Cycles of a tile apart from its sums: clearing and storing accumulators, the epilogue, the loop around it.
@@ -216,4 +216,4 @@ int64_t dense_depth_parts(const DenseWork& work, const MachineModel& machine) {
   return std::max<int64_t>(parts, 1);
 }
 
-}  // namespace gantry
+}  // namespace gantry::costs

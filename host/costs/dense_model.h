@@ -7,7 +7,7 @@
 #include "host/costs/tile_model.h"
 #include "host/machine/target.h"
 
-namespace gantry {
+namespace gantry::costs {
 
 /// y (rows, units) = x (rows, depth) * weight.
 struct DenseWork {
@@ -48,4 +48,4 @@ bool waits_for_weights(const DenseWork& work, const MachineModel& machine);
 /// divides the depth. 1 where rows are few or depth is small.
 int64_t dense_depth_parts(const DenseWork& work, const MachineModel& machine);
 
-}  // namespace gantry
+}  // namespace gantry::costs

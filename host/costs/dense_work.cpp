@@ -4,7 +4,7 @@
 
 #include "host/graph/shape_guess.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 
 DenseWork dense_work(const TensorType& data, int64_t units, const MachineModel& machine, bool half) {
   DenseWork work;
@@ -29,4 +29,4 @@ bool prefers_half_dense(const TensorType& data, int64_t units, const MachineMode
   return cycles(true) + rounding_cycles(work.rows * work.data_depth, machine) < cycles(false);
 }
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

@@ -10,11 +10,14 @@ namespace gantry {
 
 // clang-format off
 #define GANTRY_CPU_FAMILY(folder)
-#define GANTRY_GPU_FAMILY(folder) namespace folder { const GpuCosts& costs(); }
+#define GANTRY_GPU_FAMILY(folder) namespace folder { const costs::GpuCosts& costs(); }
 #include "host/targets/common/targets.def"
 #undef GANTRY_GPU_FAMILY
 // clang-format on
 
+}  // namespace gantry
+
+namespace gantry::costs {
 namespace {
 
 struct CostsOfFolder {
@@ -37,4 +40,4 @@ const GpuCosts& gpu_costs(const Target& target) {
   return found->costs();
 }
 
-}  // namespace gantry
+}  // namespace gantry::costs

@@ -4,7 +4,7 @@
 #include "host/machine/target.h"
 #include "host/ops/conv.h"
 
-namespace gantry {
+namespace gantry::costs {
 
 /// In seconds, on a GPU of these figures.
 struct GpuCosts {
@@ -19,4 +19,4 @@ struct GpuCosts {
 /// Of a target with a GPU, real or emulated.
 const GpuCosts& gpu_costs(const Target& target);
 
-}  // namespace gantry
+}  // namespace gantry::costs

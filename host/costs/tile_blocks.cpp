@@ -9,7 +9,7 @@
 #include "host/graph/shape_guess.h"
 #include "host/support/divide.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 namespace {
 
 constexpr int64_t kPair = 32;  // rows of two tiles, which registers accumulate at once
@@ -182,4 +182,4 @@ int64_t unit_columns(const TileProductWork& work, const TileBlocks& blocks, int6
   return best;
 }
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

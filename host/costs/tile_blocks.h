@@ -8,7 +8,7 @@
 #include "host/machine/target.h"
 #include "host/machine/tile_unit.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 
 /// A way to cut the rows of a product: `size` rows or lines of an image a block, `count` blocks, each
 /// computing `rows` rows, whole tiles. Lower tiles, or fewer, than the registers have room for take less time
@@ -76,4 +76,4 @@ std::optional<TileBlocks> choose_tile_blocks(const TileProductWork& work);
 int64_t unit_columns(const TileProductWork& work, const TileBlocks& blocks, int64_t depth,
                      const MachineModel& machine);
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

@@ -7,7 +7,7 @@
 #include "host/support/divide.h"
 #include "host/support/error.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 namespace {
 
 /// In the order of the units' numbers.
@@ -39,4 +39,4 @@ double TileProduct::dots() const {
          double(tile_products(parts).size());
 }
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

@@ -4,7 +4,7 @@
 #include "host/machine/cpu_family.h"
 #include "host/machine/tile_unit.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 
 /// What is known of a unit beside its geometry; its target's folder says it.
 const TileCostModel& cost_model_of(TileUnit unit);
@@ -28,4 +28,4 @@ struct TileProduct {
   double dots() const;   ///< instructions
 };
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

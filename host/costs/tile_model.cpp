@@ -8,7 +8,7 @@
 #include "host/support/divide.h"
 #include "host/support/error.h"
 
-namespace gantry {
+namespace gantry::costs {
 namespace {
 
 // Storing, converting and looping cost of a tile, in cycles a vector of results.
@@ -227,4 +227,4 @@ int choose_lanes(int64_t extent, int element_bytes, const MachineModel& machine)
   return lanes;
 }
 
-}  // namespace gantry
+}  // namespace gantry::costs

@@ -8,7 +8,7 @@
 #include "host/costs/unfit_knob.h"
 #include "host/machine/target.h"
 
-namespace gantry {
+namespace gantry::costs {
 
 /// A register-tiled product: every output point sums `reduction` products; `lanes * vectors` neighbouring
 /// output channels and `rows` neighbouring output positions are accumulated in registers at once.
@@ -102,4 +102,4 @@ double imbalance(int64_t tasks);
 /// the least; 1 for an axis shorter than 2.
 int choose_lanes(int64_t extent, int element_bytes, const MachineModel& machine);
 
-}  // namespace gantry
+}  // namespace gantry::costs

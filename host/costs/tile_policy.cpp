@@ -10,7 +10,7 @@
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 namespace {
 
 // Of the peak of multiply-adds, what matrix products reach without tiles.
@@ -141,4 +141,4 @@ int64_t dense_tile_parts(const TensorType& data, int64_t units, const Target& ta
   return tile_cycles(work, choice.parts, choice) < products / lanes + weights ? choice.parts : 0;
 }
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

@@ -6,7 +6,7 @@
 #include "host/machine/target.h"
 #include "host/ops/conv.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 
 /// bf16 parts that the target's precision asks of tile units; 0: it does not use them.
 int64_t tile_parts(const Target& target);
@@ -26,4 +26,4 @@ std::optional<double> predicted_tile_cycles(const ConvAttrs& attrs, const Tensor
 double predicted_tile_cycles(const TensorType& data, int64_t units, TileUnit unit, int64_t parts,
                              const MachineModel& machine);
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

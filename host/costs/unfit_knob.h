@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace gantry {
+namespace gantry::costs {
 
 struct UnfitKnob {
   std::string_view name;  ///< a literal
@@ -20,4 +20,4 @@ struct UnfitKnob {
   std::string str() const { return fmt::format("{}={} does not fit: {}", name, value, why); }
 };
 
-}  // namespace gantry
+}  // namespace gantry::costs

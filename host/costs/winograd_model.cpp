@@ -7,7 +7,7 @@
 #include "host/ops/tiles.h"
 #include "host/support/divide.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 namespace {
 
 // Tiles a chunk of an image whose extents are symbolic: a few register tiles of rows, a fraction of the
@@ -352,4 +352,4 @@ std::optional<UnfitKnob> unfit_knob(const WinogradWork& work, const WinogradPlan
   return UnfitKnob{"rows", given.rows, "such a tile takes more registers, or more rows, than there are"};
 }
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

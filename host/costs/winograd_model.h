@@ -8,7 +8,7 @@
 #include "host/graph/decision.h"
 #include "host/machine/tile_unit.h"
 
-namespace gantry::cpu {
+namespace gantry::costs {
 
 /// What a plan is to have, by a decision's knobs; where it is 0, or input_at_root -1: whatever takes the least.
 struct GivenPlan {
@@ -56,4 +56,4 @@ WinogradPlan plan_winograd(const WinogradWork& work, const MachineModel& machine
 /// The first knob of work.given that `best`, the best plan of the work, has not: then no plan has it beside the others.
 std::optional<UnfitKnob> unfit_knob(const WinogradWork& work, const WinogradPlan& best);
 
-}  // namespace gantry::cpu
+}  // namespace gantry::costs

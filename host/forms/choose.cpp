@@ -123,7 +123,9 @@ class TargetForms : public FormSet {
     return form->orders != nullptr ? form->orders({question, decision, context_}) : NodeOrders{};
   }
 
-  double conversion(const TensorType& type) const override { return conversion_cost(type, context_.target); }
+  double conversion(const TensorType& type) const override {
+    return costs::conversion_cost(type, context_.target);
+  }
 
   std::vector<Candidate> candidates(const FormQuestion& question) const override {
     std::vector<Candidate> candidates;

@@ -27,7 +27,7 @@ int64_t wanted_groups(const ConvCase& conv, const FormContext& context) {
   if (context.target.for_gpu() || context.small_weights || conv.attrs.groups == 1 || !conv.constant_weight ||
       conv.weight != DType::kF32)
     return 1;
-  return cpu::choose_merged_groups(conv.attrs, conv.data, conv.result, context.target.machine);
+  return costs::choose_merged_groups(conv.attrs, conv.data, conv.result, context.target.machine);
 }
 
 /// Channels-last, of the question's weight, with groups merged.

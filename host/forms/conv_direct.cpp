@@ -31,9 +31,10 @@ Misfit misfit(const FormCase& given) {
 }
 
 /// As the rule has it.
-ProductWork work_of(const FormCase& given) {
+costs::ProductWork work_of(const FormCase& given) {
   const ConvCase conv = decided_case(given);
-  ProductWork work = cpu::direct_work(conv.attrs, conv.data, conv.result, given.decision.knob("half") != 0);
+  costs::ProductWork work =
+      costs::direct_work(conv.attrs, conv.data, conv.result, given.decision.knob("half") != 0);
   // A group's weights are packed by themselves.
   if (work.whole_blocks) work.channels = round_up(work.channels, given.decision.knob("block"));
   work.given_rows = static_cast<int>(given.decision.knob("rows"));
@@ -41,13 +42,15 @@ ProductWork work_of(const FormCase& given) {
 }
 
 Misfit refused(const FormCase& given) {
-  const ProductWork work = work_of(given);
-  return misfit_of(unfit_rows(
-      work.given_rows, choose_product_tile(work, given.context.target.machine, given.decision.knob("block"))));
+  const costs::ProductWork work = work_of(given);
+  return misfit_of(costs::unfit_rows(
+      work.given_rows,
+      costs::choose_product_tile(work, given.context.target.machine, given.decision.knob("block"))));
 }
 
 Misfit hopeless(const FormCase& given) {
-  return hopeless_block(has_tile(work_of(given), given.context.target.machine, given.decision.knob("block")));
+  return hopeless_block(
+      costs::has_tile(work_of(given), given.context.target.machine, given.decision.knob("block")));
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {
@@ -62,12 +65,13 @@ Bid direct_bid(const ConvCase& conv, const FormContext& context) {
   const MachineModel& machine = context.target.machine;
   ConvAttrs attrs = conv.attrs;
   attrs.form.algorithm = ConvAlgorithm::kDirect;
-  const bool half = cpu::prefers_half(attrs, conv.data, conv.result, machine);
+  const bool half = costs::prefers_half(attrs, conv.data, conv.result, machine);
   const ProductType& type = product_type(half ? "f16" : "f32");
   const int64_t block =
-      choose_product_tile(cpu::direct_work(attrs, conv.data, conv.result, half), machine).channel_block();
+      costs::choose_product_tile(costs::direct_work(attrs, conv.data, conv.result, half), machine)
+          .channel_block();
   Bid bid{.decision = {"direct", {}},
-          .cycles = cpu::predicted_direct_cycles(attrs, conv.data, conv.result, machine),
+          .cycles = costs::predicted_direct_cycles(attrs, conv.data, conv.result, machine),
           .error = error_of(type, depth_of(conv))};
   bid.decision.set("block", fitting_block(context, block, attrs.channels / attrs.groups, depth_of(conv)));
   set_product(bid.decision, type);
@@ -88,7 +92,7 @@ extern const Form conv_direct_form{
             std::vector<Bid> bids{direct_bid(conv, on)};
             ConvAttrs attrs = conv.attrs;
             attrs.form.algorithm = ConvAlgorithm::kDirect;
-            if (!attrs.form.plain_data || !cpu::prefers_plain_data(attrs, conv.data, on.target.machine))
+            if (!attrs.form.plain_data || !costs::prefers_plain_data(attrs, conv.data, on.target.machine))
               return bids;
             bids.insert(bids.begin(), bids.front());
             bids.front().decision.set("plain_data", 1);

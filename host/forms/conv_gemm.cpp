@@ -13,7 +13,8 @@ constexpr Knob kKnobs[] = {kMergedGroups, kPhases, kGemmRows, kGemmColumns, kGem
 std::vector<Bid> gemm_bids(const ConvCase& conv, const FormContext& context) {
   if (!context.target.for_gpu()) return {};
   const double seconds =
-      gpu_costs(context.target).convolution(conv.attrs, conv.data, conv.result, ConvAlgorithm::kGemm, context.target.gpu);
+      costs::gpu_costs(context.target)
+          .convolution(conv.attrs, conv.data, conv.result, ConvAlgorithm::kGemm, context.target.gpu);
   return {{.decision = {"gemm", {}},
            .ms = 1e3 * seconds,
            .error = error_of(gpu_product(context.target.precision), depth_of(conv))}};

@@ -15,8 +15,9 @@ constexpr Knob kKnobs[] = {{"parts", 0, "bf16 parts of each weight", tile_parts_
                            kOwnRows};
 
 std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
-  const int64_t asked = cpu::tile_parts(context.target);
-  if (asked == 0 || !conv.constant_weight || !cpu::fits_tile_unit(conv.attrs, conv.data, conv.result)) return {};
+  const int64_t asked = costs::tile_parts(context.target);
+  if (asked == 0 || !conv.constant_weight || !costs::fits_tile_unit(conv.attrs, conv.data, conv.result))
+    return {};
   const int64_t parts = parts_in_network(asked, kind_of(conv.attrs, conv.data, conv.result), context);
   ConvAttrs attrs = conv.attrs;
   attrs.form.tile_unit = *tile_unit(context.target);
@@ -24,11 +25,11 @@ std::vector<Bid> tile_bids(const ConvCase& conv, const FormContext& context) {
   for (int64_t some = asked; some <= (asked == 2 ? 3 : asked); ++some) {
     attrs.form.tile_parts = some;
     Bid bid{.decision = {"tiles", {{"parts", some}}},
-            .cycles = cpu::predicted_tile_cycles(attrs, conv.data, conv.result, context.target.machine),
+            .cycles = costs::predicted_tile_cycles(attrs, conv.data, conv.result, context.target.machine),
             .error = error_of(tile_unit_product(attrs.form.tile_unit, some), depth_of(conv)),
-            .promise = cpu::other_slack(attrs.form.tile_unit),
+            .promise = costs::other_slack(attrs.form.tile_unit),
             .on_tiles = true,
-            .claim = cpu::asks_for_parts(context.target) ? 1 : 0};
+            .claim = costs::asks_for_parts(context.target) ? 1 : 0};
     // A third part for the network's sake is no reason to leave the unit.
     if (some > asked) bid.weighed = bids.front().cycles;
     if (some != parts)
@@ -44,7 +45,7 @@ Misfit misfit(const FormCase& given) {
   if (Misfit no = unfit_case(given)) return no;
   const ConvCase conv = decided_case(given);
   if (!conv.constant_weight) return "form tiles is for constant weights";
-  if (!cpu::fits_tile_unit(conv.attrs, conv.data, conv.result))
+  if (!costs::fits_tile_unit(conv.attrs, conv.data, conv.result))
     return "form tiles is for f32 images of known size, without groups";
   return unfit_tile_unit(given.context);
 }

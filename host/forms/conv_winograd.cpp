@@ -106,9 +106,9 @@ std::string_view unwanted(const ConvCase& conv, ConvAlgorithm algorithm, const F
 
 /// With products on tile units: whole blocks only.
 bool fits_tile_unit(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& context) {
-  const int64_t parts = cpu::tile_parts(context.target);
-  if (parts < 2 || algorithm == ConvAlgorithm::kWinograd6 || !conv.constant_weight || !fits_winograd(conv.attrs) ||
-      !cpu::fits_tile_unit(conv.attrs, conv.data, conv.result))
+  const int64_t parts = costs::tile_parts(context.target);
+  if (parts < 2 || algorithm == ConvAlgorithm::kWinograd6 || !conv.constant_weight ||
+      !fits_winograd(conv.attrs) || !costs::fits_tile_unit(conv.attrs, conv.data, conv.result))
     return false;
   const TileGeometry& tile = geometry_of(*tile_unit(context.target));
   return tile.fast_parts && conv.data.shape[1].value() % tile.block_depth == 0 &&
@@ -120,12 +120,12 @@ Bid tile_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& c
   attrs.form.tile_unit = *tile_unit(context.target);
   const int64_t depth = product_depth(conv);
   return {.decision = {fmt::format("winograd{}", winograd_tile(algorithm)), {{"parts", kTileParts}}},
-          .cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, context.target.machine,
-                                                   algorithm, kTileParts),
+          .cycles = costs::predicted_winograd_cycles(attrs, conv.data, conv.result, context.target.machine,
+                                                     algorithm, kTileParts),
           .error = algorithm_error(algorithm) +
                    error_of(tile_unit_product(attrs.form.tile_unit, kTileParts), depth),
           .no = context.small_weights ? "its weights are larger than the model's" : "",
-          .promise = cpu::other_slack(attrs.form.tile_unit),
+          .promise = costs::other_slack(attrs.form.tile_unit),
           .on_tiles = true};
 }
 
@@ -138,7 +138,8 @@ Bid gpu_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContext& co
     bid.no = "its weights are larger than the model's";
   } else if (fits_winograd(conv.attrs) && conv.attrs.spatial_rank() == 2 && conv.attrs.groups == 1 &&
              context.target.precision == Precision::kFp32 && conv.data.dtype == DType::kF32 && known) {
-    bid.ms = 1e3 * gpu_costs(context.target).convolution(conv.attrs, conv.data, conv.result, algorithm, context.target.gpu);
+    bid.ms = 1e3 * costs::gpu_costs(context.target)
+                       .convolution(conv.attrs, conv.data, conv.result, algorithm, context.target.gpu);
   } else {
     // With rounded operands the transformations would lose too much.
     bid.no = "is for products in f32 of known shape with windows of 3 by 3";
@@ -186,18 +187,18 @@ template <ConvAlgorithm kAlgorithm>
 Misfit refused(const FormCase& given) {
   if (given.context.target.for_gpu()) return std::nullopt;
   const ConvCase conv = decided_case(given);
-  return misfit_of(cpu::unfit_winograd_knob(*formed_attrs(given, kAlgorithm), conv.data, conv.result,
-                                            given.context.target.machine, cpu::given_plan(&given.decision),
-                                            given.decision.knob("block"), given.decision.knob("half") != 0));
+  return misfit_of(costs::unfit_winograd_knob(
+      *formed_attrs(given, kAlgorithm), conv.data, conv.result, given.context.target.machine,
+      costs::given_plan(&given.decision), given.decision.knob("block"), given.decision.knob("half") != 0));
 }
 
 template <ConvAlgorithm kAlgorithm>
 Misfit hopeless(const FormCase& given) {
   if (given.context.target.for_gpu() || given.decision.knob("parts") != 0) return std::nullopt;
   const ConvCase conv = decided_case(given);
-  return hopeless_block(cpu::has_winograd_tile(*formed_attrs(given, kAlgorithm), conv.data, conv.result,
-                                               given.context.target.machine, given.decision.knob("block"),
-                                               given.decision.knob("half") != 0));
+  return hopeless_block(costs::has_winograd_tile(*formed_attrs(given, kAlgorithm), conv.data, conv.result,
+                                                 given.context.target.machine, given.decision.knob("block"),
+                                                 given.decision.knob("half") != 0));
 }
 
 template <ConvAlgorithm kAlgorithm>
@@ -232,9 +233,9 @@ Bid winograd_bid(const ConvCase& conv, ConvAlgorithm algorithm, const FormContex
   const MachineModel& machine = context.target.machine;
   ConvAttrs attrs = conv.attrs;
   attrs.form.algorithm = algorithm;
-  bid.cycles = cpu::predicted_winograd_cycles(attrs, conv.data, conv.result, machine, algorithm);
-  bid.decision.set("block", cpu::winograd_block(attrs, conv.data, conv.result, machine));
-  const bool half = cpu::prefers_half(attrs, conv.data, conv.result, machine);
+  bid.cycles = costs::predicted_winograd_cycles(attrs, conv.data, conv.result, machine, algorithm);
+  bid.decision.set("block", costs::winograd_block(attrs, conv.data, conv.result, machine));
+  const bool half = costs::prefers_half(attrs, conv.data, conv.result, machine);
   const ProductType& type = product_type(half ? "f16" : "f32");
   set_product(bid.decision, type);
   bid.error += error_of(type, product_depth(conv));

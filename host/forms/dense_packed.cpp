@@ -74,21 +74,23 @@ Bid bid_of(const ProductType& type, int64_t block, double cycles, const DenseCas
 Bid bid_of_floats(const DenseCase& dense, const FormContext& context) {
   const MachineModel& machine = context.target.machine;
   const int64_t units = dense.attrs.units;
-  const bool half = cpu::prefers_half_dense(dense.data, units, machine);
-  const DenseWork work = cpu::dense_work(dense.data, units, machine, half);
-  const DenseTile tile = choose_dense_tile(work, machine);
+  const bool half = costs::prefers_half_dense(dense.data, units, machine);
+  const costs::DenseWork work = costs::dense_work(dense.data, units, machine, half);
+  const costs::DenseTile tile = costs::choose_dense_tile(work, machine);
   const int64_t block = fitting_block(context, tile.tile.channel_block(), units, dense.depth());
-  return bid_of(product_type(half ? "f16" : "f32"), block, predicted_dense_cycles(work, tile, machine), dense);
+  return bid_of(product_type(half ? "f16" : "f32"), block, costs::predicted_dense_cycles(work, tile, machine),
+                dense);
 }
 
 /// Why the model does not want integers; empty: it does. `tiles`: the product would be computed on tile units.
-std::string unwanted(const DenseWork& floats, const DenseWork& fixed, const FormContext& context, bool tiles) {
+std::string unwanted(const costs::DenseWork& floats, const costs::DenseWork& fixed,
+                     const FormContext& context, bool tiles) {
   // Products of bf16 parts are about as exact.
   if (fixed.fixed_bits == 20 && context.target.precision != Precision::kFp32Split)
     return "20 bits are for --precision fp32-split, which is about as exact";
-  if (!prefers_fixed_point(floats, fixed.fixed_bits, context.target.machine))
+  if (!costs::prefers_fixed_point(floats, fixed.fixed_bits, context.target.machine))
     return "the product does not wait long enough for its weights";
-  if (tiles && !waits_for_weights(fixed, context.target.machine))
+  if (tiles && !costs::waits_for_weights(fixed, context.target.machine))
     return "on tile units the product does not wait long enough for its weights";
   return "";
 }
@@ -98,19 +100,19 @@ std::vector<Bid> bids_of_integers(const FormQuestion& question, const FormContex
   const DenseCase dense = dense_case(question);
   const Target& target = context.target;
   if (!dense.known() || target.precision == Precision::kBf16 ||
-      cpu::prefers_half_dense(dense.data, dense.attrs.units, target.machine))
+      costs::prefers_half_dense(dense.data, dense.attrs.units, target.machine))
     return {};
-  const bool tiles = cpu::dense_tile_parts(dense.data, dense.attrs.units, target) > 0;
-  const DenseWork floats = cpu::dense_work(dense.data, dense.attrs.units, target.machine, false);
+  const bool tiles = costs::dense_tile_parts(dense.data, dense.attrs.units, target) > 0;
+  const costs::DenseWork floats = costs::dense_work(dense.data, dense.attrs.units, target.machine, false);
   std::vector<Bid> bids;
   bool taken = false;
   for (const ProductType& type : product_types()) {
     if (type.knob != kBits) continue;
-    DenseWork fixed = floats;
+    costs::DenseWork fixed = floats;
     fixed.fixed_bits = static_cast<int>(type.value);
-    const DenseTile tile = choose_dense_tile(fixed, target.machine);
+    const costs::DenseTile tile = costs::choose_dense_tile(fixed, target.machine);
     const int64_t block = tile.tile.channel_block();
-    Bid bid = bid_of(type, block, predicted_dense_cycles(fixed, tile, target.machine), dense);
+    Bid bid = bid_of(type, block, costs::predicted_dense_cycles(fixed, tile, target.machine), dense);
     // Cycles of arithmetic do not have the weights' way from memory, for which they are proposed.
     bid.claim = 2;
     bid.no = taken ? "fewer bits are exact enough" : unwanted(floats, fixed, context, tiles);
@@ -151,23 +153,25 @@ Misfit misfit(const FormCase& given) {
   return std::nullopt;
 }
 
-DenseWork work_of(const FormCase& given) {
+costs::DenseWork work_of(const FormCase& given) {
   const auto [attrs, data, weight] = dense_case(given.question);
-  DenseWork work =
-      cpu::dense_work(data, attrs.units, given.context.target.machine, given.decision.knob("half") != 0);
+  costs::DenseWork work =
+      costs::dense_work(data, attrs.units, given.context.target.machine, given.decision.knob("half") != 0);
   work.fixed_bits = static_cast<int>(given.decision.knob(kBits));
   work.given_rows = static_cast<int>(given.decision.knob("rows"));
   return work;
 }
 
 Misfit refused(const FormCase& given) {
-  const DenseWork work = work_of(given);
-  return misfit_of(unfit_rows(
-      work.given_rows, choose_dense_tile(work, given.context.target.machine, given.decision.knob("block")).tile));
+  const costs::DenseWork work = work_of(given);
+  return misfit_of(costs::unfit_rows(
+      work.given_rows,
+      costs::choose_dense_tile(work, given.context.target.machine, given.decision.knob("block")).tile));
 }
 
 Misfit hopeless(const FormCase& given) {
-  return hopeless_block(has_dense_tile(work_of(given), given.context.target.machine, given.decision.knob("block")));
+  return hopeless_block(
+      costs::has_dense_tile(work_of(given), given.context.target.machine, given.decision.knob("block")));
 }
 
 FormedNode apply(const FormCase& given, WeightPacker& packer) {

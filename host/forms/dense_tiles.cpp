@@ -26,7 +26,7 @@ constexpr Knob kKnobs[] = {
 /// That multiplies what the node has, if the target and its precision have one.
 std::optional<TileUnit> unit_for(const FormQuestion& question, const FormContext& context) {
   if (!is_dense_of_integers(question))
-    return cpu::tile_parts(context.target) > 0 ? tile_unit(context.target) : std::nullopt;
+    return costs::tile_parts(context.target) > 0 ? tile_unit(context.target) : std::nullopt;
   const DenseCase dense = dense_case(question);
   const std::optional<TileUnit> unit = tile_unit(context.target, dense.weight);
   return unit && geometry_of(*unit).data() == dense.data.dtype ? unit : std::nullopt;
@@ -37,27 +37,27 @@ std::vector<Bid> bids_of_integers(const FormQuestion& question, const FormContex
   const DenseCase dense = dense_case(question);
   const std::optional<TileUnit> unit = unit_for(question, context);
   if (!unit || !dense.known()) return {};
-  return {
-      {.decision = {"tiles", {{"parts", 1}}},
-       .cycles = cpu::predicted_tile_cycles(dense.data, dense.attrs.units, *unit, 1, context.target.machine),
-       .error = error_of(tile_unit_product(*unit, 1), dense.depth()),
-       .on_tiles = true,
-       .claim = 1}};
+  return {{.decision = {"tiles", {{"parts", 1}}},
+           .cycles =
+               costs::predicted_tile_cycles(dense.data, dense.attrs.units, *unit, 1, context.target.machine),
+           .error = error_of(tile_unit_product(*unit, 1), dense.depth()),
+           .on_tiles = true,
+           .claim = 1}};
 }
 
 std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
   if (is_dense_of_integers(question)) return bids_of_integers(question, context);
   const DenseCase dense = dense_case(question);
-  const int64_t asked = cpu::tile_parts(context.target);
+  const int64_t asked = costs::tile_parts(context.target);
   if (asked == 0 || !dense.known()) return {};
   const int64_t units = dense.attrs.units;
-  const int64_t wanted = cpu::dense_tile_parts(dense.data, units, context.target);
+  const int64_t wanted = costs::dense_tile_parts(dense.data, units, context.target);
   const int64_t parts = parts_in_network(wanted, kind_of(dense.data, units), context);
   std::vector<Bid> bids;
   for (int64_t some = asked; some <= (asked == 2 ? 3 : asked); ++some) {
     Bid bid{.decision = {"tiles", {{"parts", some}}},
-            .cycles = cpu::predicted_tile_cycles(dense.data, units, *tile_unit(context.target), some,
-                                                 context.target.machine),
+            .cycles = costs::predicted_tile_cycles(dense.data, units, *tile_unit(context.target), some,
+                                                   context.target.machine),
             .error = error_of(tile_unit_product(*tile_unit(context.target), some), dense.depth()),
             .on_tiles = true,
             .claim = 1};

@@ -11,15 +11,16 @@ bool is_depthwise_conv(const FormQuestion& question, const FormContext& context)
          is_depthwise(question.node.attrs_as<ConvAttrs>(), question.node.inputs[0]->type);
 }
 
-/// What is known of the plain form is on which side of two conversions it lies (cpu::prefers_plain_depthwise()), beyond
-/// the time that both take: taken to be in the middle between nothing and both, or as far beyond.
+/// What is known of the plain form is on which side of two conversions it lies
+/// (costs::prefers_plain_depthwise()), beyond the time that both take: taken to be in the middle between
+/// nothing and both, or as far beyond.
 std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
   std::vector<Bid> bids{{.decision = {"depthwise", {}}, .weighed = 0}};
   const Target& target = context.target;
   if (target.for_gpu() || !question.plain_data) return bids;
   const TensorType &data = question.node.inputs[0]->type, &result = question.node.result()->type;
-  const double both = conversion_cost(data, target) + conversion_cost(result, target);
-  const bool pays = cpu::prefers_plain_depthwise(question.node.attrs_as<ConvAttrs>(), data, target.machine);
+  const double both = costs::conversion_cost(data, target) + costs::conversion_cost(result, target);
+  const bool pays = costs::prefers_plain_depthwise(question.node.attrs_as<ConvAttrs>(), data, target.machine);
   bids.push_back({.decision = {"plain", {}}, .weighed = (pays ? 0.5 : 1.5) * both});
   return bids;
 }

@@ -34,7 +34,8 @@ std::optional<double> third_part_of_conv(const Node& node, const FormContext& co
   attrs.form.tile_unit = *tile_unit(context.target);
   const auto cycles = [&](int64_t parts) {
     attrs.form.tile_parts = parts;
-    return *cpu::predicted_tile_cycles(attrs, node.inputs[0]->type, node.result()->type, context.target.machine);
+    return *costs::predicted_tile_cycles(attrs, node.inputs[0]->type, node.result()->type,
+                                         context.target.machine);
   };
   return cycles(3) - cycles(2);
 }
@@ -42,9 +43,10 @@ std::optional<double> third_part_of_conv(const Node& node, const FormContext& co
 std::optional<double> third_part_of_dense(const Node& node, const FormContext& context) {
   const TensorType& data = node.inputs[0]->type;
   const int64_t units = node.attrs_as<DenseAttrs>().units;
-  if (cpu::dense_tile_parts(data, units, context.target) != 2) return std::nullopt;
+  if (costs::dense_tile_parts(data, units, context.target) != 2) return std::nullopt;
   const auto cycles = [&](int64_t parts) {
-    return cpu::predicted_tile_cycles(data, units, *tile_unit(context.target), parts, context.target.machine);
+    return costs::predicted_tile_cycles(data, units, *tile_unit(context.target), parts,
+                                        context.target.machine);
   };
   return cycles(3) - cycles(2);
 }
@@ -85,7 +87,7 @@ std::string kind_of(const TensorType& data, int64_t units) {
 }
 
 std::set<std::string> kinds_for_exact_weights(const Function& network, const FormContext& context) {
-  if (cpu::tile_parts(context.target) != 2) return {};
+  if (costs::tile_parts(context.target) != 2) return {};
   return kinds_for_exact_weights(two_part_kinds(network, context));
 }
 

@@ -37,8 +37,8 @@ std::span<const ProductType> product_types() {
        .sum = DType::kF16,
        .element_error = kElevenBits,
        .sum_error = kElevenBits,
-       .chain = kHalfChunk,
-       .chains = kHalfChunks},
+       .chain = costs::kHalfChunk,
+       .chains = costs::kHalfChunks},
       // Integers of few bits by a range (host/ops/fixed_point.h), of which registers have f32.
       {.name = "fixed20",
        .knob = "bits",

@@ -79,7 +79,7 @@ KnobRange tile_parts_range(const FormCase& given) {
 }
 
 Misfit unfit_tile_unit(const FormContext& context) {
-  if (cpu::tile_parts(context.target) > 0) return std::nullopt;
+  if (costs::tile_parts(context.target) > 0) return std::nullopt;
   return "tile registers are for targets that have them, with a precision that uses them";
 }
 

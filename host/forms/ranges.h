@@ -16,7 +16,7 @@ KnobRange tile_parts_range(const FormCase& given);
 KnobRange tile_rows_range(const FormCase& given);
 constexpr Knob kTileRows{"rows", 0, "results whose sums a register tile keeps at once", tile_rows_range, true};
 /// What a rule says of a knob, for Form::refused.
-inline Misfit misfit_of(const std::optional<UnfitKnob>& knob) {
+inline Misfit misfit_of(const std::optional<costs::UnfitKnob>& knob) {
   return knob ? Misfit(knob->str()) : std::nullopt;
 }
 /// Form::hopeless of a block of weights, by whether a tile of registers has it.

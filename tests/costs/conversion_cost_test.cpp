@@ -8,7 +8,7 @@
 #include "host/codegen/find_target.h"
 #include "host/graph/dim.h"
 
-namespace gantry {
+namespace gantry::costs {
 namespace {
 
 TensorType image(Shape shape) {
@@ -59,4 +59,4 @@ TEST(ConversionCost, GrowsWithElementsAndTheirBytes) {
 }
 
 }  // namespace
-}  // namespace gantry
+}  // namespace gantry::costs

@@ -5,7 +5,7 @@
 
 #include "host/codegen/find_target.h"
 
-namespace gantry {
+namespace gantry::costs {
 namespace {
 
 int registers(const ProductTile& tile) {
@@ -73,4 +73,4 @@ TEST(TileModel, ShortAxesGetShortVectors) {
 }
 
 }  // namespace
-}  // namespace gantry
+}  // namespace gantry::costs

@@ -85,7 +85,7 @@ TEST(DenseRule, AllLeadingAxesAreRows) {
 
 TEST(DenseRule, LargeDepthsAreSumsOfParts) {
   const Target target = small_target();
-  ASSERT_GT(dense_depth_parts({40, 1024, 16}, target.machine), 1);
+  ASSERT_GT(costs::dense_depth_parts({40, 1024, 16}, target.machine), 1);
   EXPECT_LT(largest_difference({40}, 1024, 16, 16, target), 1e-3);
 }
 
@@ -93,14 +93,14 @@ TEST(DenseModel, PartsOfTheDepthAreEqual) {
   for (const Target& target : known_targets()) {
     if (target.family == nullptr) continue;
     for (int64_t depth : {64, 768, 3072, 4096, 5003}) {
-      EXPECT_EQ(depth % dense_depth_parts({128, depth, 768}, target.machine), 0) << target.name;
+      EXPECT_EQ(depth % costs::dense_depth_parts({128, depth, 768}, target.machine), 0) << target.name;
     }
   }
 }
 
 TEST(DenseModel, HidesTheLatencyOfMultiplyAdds) {
   const Target target = find_target("x86-64-v4");
-  const DenseTile plan = choose_dense_tile({128, 768, 768}, target.machine);
+  const costs::DenseTile plan = costs::choose_dense_tile({128, 768, 768}, target.machine);
   EXPECT_GE(plan.tile.rows * plan.tile.vectors, target.machine.fma_latency * target.machine.fma_per_cycle);
   EXPECT_EQ(plan.block_rows % plan.tile.rows, 0);
 }
@@ -108,7 +108,7 @@ TEST(DenseModel, HidesTheLatencyOfMultiplyAdds) {
 // Rows of 256 results lie 1 KiB apart: four in each set of the first-level cache.
 TEST(DenseModel, SumsOfFewProductsKeepTheirRowsOfResultsInTheCache) {
   const MachineModel machine = find_target("znver5").machine;
-  const ProductTile tile = choose_dense_tile({4096, 3, 256}, machine).tile;
+  const costs::ProductTile tile = costs::choose_dense_tile({4096, 3, 256}, machine).tile;
   EXPECT_LE(2 * tile.rows / 4, machine.l1_bytes / 4096);
   EXPECT_GE(tile.vectors, 2);
 }

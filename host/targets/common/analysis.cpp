@@ -26,7 +26,7 @@ void refuse_knob(const OperationNode& op, std::string_view name, int64_t value, 
   refuse_knob(op, {name, value, why});
 }
 
-void refuse_knob(const OperationNode& op, const UnfitKnob& knob) {
+void refuse_knob(const OperationNode& op, const costs::UnfitKnob& knob) {
   throw KnobMisfit(fmt::format("{}: {}", op.source, knob.str()));
 }
 

@@ -19,7 +19,7 @@ std::optional<int64_t> constant_extent(const Expr& e);
 int64_t given_knob(const OperationNode& op, std::string_view name, int64_t otherwise = 0);
 /// User error (KnobMisfit): a given knob's value is none that the kernel can be computed with.
 [[noreturn]] void refuse_knob(const OperationNode& op, std::string_view name, int64_t value, const std::string& why);
-[[noreturn]] void refuse_knob(const OperationNode& op, const UnfitKnob& knob);
+[[noreturn]] void refuse_knob(const OperationNode& op, const costs::UnfitKnob& knob);
 /// Product of the extents if all are constant.
 std::optional<int64_t> constant_volume(const std::vector<IterVarPtr>& axes);
 /// By how many elements a read moves when `var` grows by one, for the worst read of the body: 0 if no read

@@ -30,7 +30,7 @@ TensorType channels_first(TensorType type, bool channels_last) {
   return type;
 }
 
-void add_tile(Words& words, const ProductTile& tile) {
+void add_tile(Words& words, const costs::ProductTile& tile) {
   words.push_back(fmt::format("{} x {} sums in registers", tile.rows, tile.channel_block()));
 }
 
@@ -56,8 +56,8 @@ void explain_winograd(const Node& node, const TensorType& data, const TensorType
                       Explanation& explanation, Words& words) {
   const auto& attrs = node.attrs_as<ConvAttrs>();
   const ConvForm& form = attrs.form;
-  const cpu::WinogradPlan plan = cpu::predicted_winograd_plan(
-      attrs, data, result, machine, cpu::given_plan(decision_of(node)), form.weight_block);
+  const costs::WinogradPlan plan = costs::predicted_winograd_plan(
+      attrs, data, result, machine, costs::given_plan(decision_of(node)), form.weight_block);
   if (form.on_tiles()) {
     add_tile_unit(words, form.tile_unit, form.tile_parts);
   } else {
@@ -79,15 +79,15 @@ void explain_conv_on_cpu(const Node& node, const MachineModel& machine, Explanat
   } else if (form.algorithm == ConvAlgorithm::kTiles) {
     add_tile_unit(words, form.tile_unit, form.tile_parts);
     if (form.tile_fold_width) words.emplace_back("window's columns in the depth");
-    explanation.cycles = cpu::predicted_tile_cycles(attrs, data, result, machine);
+    explanation.cycles = costs::predicted_tile_cycles(attrs, data, result, machine);
   } else if (form.weight_block > 0) {
-    ProductWork work = cpu::direct_work(attrs, data, result, is_half(node));
+    costs::ProductWork work = costs::direct_work(attrs, data, result, is_half(node));
     work.given_rows = given_rows(node);
-    const ProductTile tile = choose_product_tile(work, machine, form.weight_block);
+    const costs::ProductTile tile = costs::choose_product_tile(work, machine, form.weight_block);
     add_tile(words, tile);
-    if (cuts_reduction(work, tile, machine)) words.emplace_back("reduction in parts");
+    if (costs::cuts_reduction(work, tile, machine)) words.emplace_back("reduction in parts");
     explanation.cycles =
-        cpu::decided_direct_cycles(attrs, data, result, is_half(node), given_rows(node), machine);
+        costs::decided_direct_cycles(attrs, data, result, is_half(node), given_rows(node), machine);
   }
 }
 
@@ -100,7 +100,8 @@ void explain_conv(const Node& node, const Target& target, Explanation& explanati
   } else if (form.algorithm != ConvAlgorithm::kDirect) {
     const TensorType data = channels_first(node.inputs[0]->type, attrs.data_channels_last());
     const TensorType result = channels_first(node.result()->type, attrs.channels_last);
-    explanation.seconds = gpu_costs(target).convolution(attrs, data, result, form.algorithm, target.gpu);
+    explanation.seconds =
+        costs::gpu_costs(target).convolution(attrs, data, result, form.algorithm, target.gpu);
   }
   if (is_half(node)) words.emplace_back("products in f16");
   if (form.merged_groups > 1) words.push_back(fmt::format("{} groups as one", form.merged_groups));
@@ -125,11 +126,11 @@ void explain_dense_on_cpu(const Node& node, const MachineModel& machine, Explana
     add_tile_unit(words, form.tile_unit, form.tile_parts);
     if (data.shape.back().is_constant())
       explanation.cycles =
-          cpu::predicted_tile_cycles(data, attrs.units, form.tile_unit, form.tile_parts, machine);
+          costs::predicted_tile_cycles(data, attrs.units, form.tile_unit, form.tile_parts, machine);
     return;
   }
   if (form.weight_block == 0 || !data.shape.back().is_constant()) return;
-  DenseWork work;
+  costs::DenseWork work;
   work.half = is_half(node);
   work.rows = rows_of(data);
   work.depth = data.shape.back().value();
@@ -137,10 +138,10 @@ void explain_dense_on_cpu(const Node& node, const MachineModel& machine, Explana
   work.element_bytes = byte_width(work.half ? DType::kF16 : data.dtype);
   work.fixed_bits = static_cast<int>(form.fixed_bits);
   work.given_rows = given_rows(node);
-  const DenseTile tile = choose_dense_tile(work, machine, form.weight_block);
+  const costs::DenseTile tile = costs::choose_dense_tile(work, machine, form.weight_block);
   add_tile(words, tile.tile);
   if (tile.block_rows > tile.tile.rows) words.push_back(fmt::format("{} rows a panel", tile.block_rows));
-  explanation.cycles = predicted_dense_cycles(work, tile, machine);
+  explanation.cycles = costs::predicted_dense_cycles(work, tile, machine);
 }
 
 void explain_dense(const Node& node, const Target& target, Explanation& explanation, Words& words) {
@@ -162,9 +163,10 @@ void explain_transposition(const Node& node, const Target& target, Explanation& 
   const TensorType& type = node.result()->type;
   if (!type.byte_size().constant()) return;
   const OrderChange change = order_change(node);
-  const double cost = change == OrderChange::kNone
-                          ? transposition_cost(type, target)
-                          : conversion_cost(change == OrderChange::kToPlain ? type : node.inputs[0]->type, target);
+  const double cost =
+      change == OrderChange::kNone
+          ? costs::transposition_cost(type, target)
+          : costs::conversion_cost(change == OrderChange::kToPlain ? type : node.inputs[0]->type, target);
   if (target.for_gpu()) {
     explanation.seconds = 1e-3 * cost;
   } else {

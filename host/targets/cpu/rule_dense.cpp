@@ -69,8 +69,8 @@ int epilogue_cost(const Schedule& schedule) {
   return cost;
 }
 
-DenseWork work_of(const OperationNode& dense, const OperationNode& output, const Target& target) {
-  DenseWork work;
+costs::DenseWork work_of(const OperationNode& dense, const OperationNode& output, const Target& target) {
+  costs::DenseWork work;
   work.half = sums_halves(dense, target);
   std::vector<IterVarPtr> rows(dense.axes.begin(), dense.axes.end() - 2);
   work.rows = constant_volume(rows).value_or(0);
@@ -97,7 +97,8 @@ constexpr int64_t kFetchDistanceBytes = 4 << 10;
 
 /// While a block's rows go past a panel, the next panel comes to the second-level cache, a bit every `step`
 /// of the sum.
-void prefetch_next_panel(Stage& sums, const IterVarPtr& step, const DenseTile& plan, const DenseWork& work) {
+void prefetch_next_panel(Stage& sums, const IterVarPtr& step, const costs::DenseTile& plan,
+                         const costs::DenseWork& work) {
   const ReadNode* weight = weight_read(*sums.op());
   if (!weight || sums.axes().size() != (work.fixed_bits > 0 ? 4 : 3)) return;
   const auto axes = sums.axes();
@@ -126,11 +127,11 @@ void prefetch_next_panel(Stage& sums, const IterVarPtr& step, const DenseTile& p
 
 /// The product's loops inside the tile: the sum outside, rows and vectors written out inside. Returns the
 /// sum's innermost loop.
-IterVarPtr schedule_sums(Stage& dense, bool half, const ProductTile& tile) {
+IterVarPtr schedule_sums(Stage& dense, bool half, const costs::ProductTile& tile) {
   const auto axes = dense.axes();
   const bool has_rows = axes.size() == (dense.op()->role == Role::kDenseChunk ? 4 : 3);
   std::vector<IterVarPtr> order(axes.begin() + (has_rows ? 1 : 0), axes.end() - 1);
-  const auto reduced = half ? sum_in_half(dense) : sum_in_parts(dense, kExactTerms);
+  const auto reduced = half ? sum_in_half(dense) : sum_in_parts(dense, costs::kExactTerms);
   order.insert(order.end(), reduced.begin(), reduced.end());
   if (has_rows) order.push_back(axes[0]);
   order.push_back(axes.back());
@@ -140,21 +141,21 @@ IterVarPtr schedule_sums(Stage& dense, bool half, const ProductTile& tile) {
   return reduced.back();
 }
 
-bool worth_threads(const DenseWork& work) {
+bool worth_threads(const costs::DenseWork& work) {
   return work.rows == 0 ||
          work.rows * work.units * std::max<int64_t>(work.depth, 1) >= kParallelThreshold * 4;
 }
 
 /// The loops of the stage that the sums are attached to; `rows`: its leading axes. Returns where to attach.
 IterVarPtr schedule_tiles(Stage& owner, const std::vector<IterVarPtr>& rows, const IterVarPtr& panel,
-                          const IterVarPtr& unit, const DenseTile& plan, const DenseWork& work,
+                          const IterVarPtr& unit, const costs::DenseTile& plan, const costs::DenseWork& work,
                           bool unrolled) {
   const bool worth_it = worth_threads(work);
   if (rows.empty()) {
     fuse_and_parallelize(owner, {panel}, worth_it);
     return panel;
   }
-  const ProductTile& tile = plan.tile;
+  const costs::ProductTile& tile = plan.tile;
   // Axes of one row stay loops of their own: fused, they would hide that the others' digits make up the row.
   std::vector<IterVarPtr> outer, several;
   for (const auto& axis : rows) (constant_extent(axis->extent) == 1 ? outer : several).push_back(axis);
@@ -184,8 +185,8 @@ IterVarPtr schedule_tiles(Stage& owner, const std::vector<IterVarPtr>& rows, con
 }
 
 /// `chunk`: the stage whose sums `dense` adds; null if it adds products.
-void attach_sums(Stage& dense, Stage* chunk, Stage& owner, const IterVarPtr& attach, const DenseTile& plan,
-                 const DenseWork& work) {
+void attach_sums(Stage& dense, Stage* chunk, Stage& owner, const IterVarPtr& attach,
+                 const costs::DenseTile& plan, const costs::DenseWork& work) {
   dense.compute_at(owner, attach);
   dense.set_scope(StorageScope::kLocal);
   IterVarPtr step = schedule_sums(dense, work.half, plan.tile);
@@ -200,7 +201,7 @@ void attach_sums(Stage& dense, Stage* chunk, Stage& owner, const IterVarPtr& att
 /// A heavy epilogue reads the accumulators from a small buffer, in a loop over the tile. Returns the stage of
 /// the sums.
 Stage& spill_accumulators(Schedule& schedule, Stage& output, Stage& dense, const IterVarPtr& attach,
-                          const ProductTile& tile, int lanes) {
+                          const costs::ProductTile& tile, int lanes) {
   const Operation op = dense.op();
   Stage& sums = schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];
   Stage& copy = schedule[op];
@@ -219,7 +220,7 @@ std::vector<Tensor> split_dense_depth(const std::vector<Tensor>& outputs, const 
   for (const Operation& op : topological_order(outputs)) {
     if (!is_dense(*op) || op->axes.size() != 3 || !constant_volume(op->reduce_axes) || chunk_of(*op))
       continue;
-    const int64_t parts = dense_depth_parts(work_of(*op, *outputs[0].op(), target), target.machine);
+    const int64_t parts = costs::dense_depth_parts(work_of(*op, *outputs[0].op(), target), target.machine);
     if (parts > 1) return replace_tensors(outputs, {{op.get(), sum_of_parts(*op, parts)}});
   }
   return outputs;
@@ -234,10 +235,11 @@ bool schedule_dense(Schedule& schedule, const Target& target) {
   Stage& output = schedule[schedule.outputs()[0]];
   if (output.axes().empty()) return false;
   const int64_t block = constant_extent(products[0]->axes().back()->extent).value();
-  DenseWork work = work_of(*products[0]->op(), *output.op(), target);
+  costs::DenseWork work = work_of(*products[0]->op(), *output.op(), target);
   work.given_rows = static_cast<int>(given_knob(*products[0]->op(), "rows"));
-  const DenseTile plan = choose_dense_tile(work, target.machine, block);
-  if (const auto unfit = unfit_rows(work.given_rows, plan.tile)) refuse_knob(*products[0]->op(), *unfit);
+  const costs::DenseTile plan = costs::choose_dense_tile(work, target.machine, block);
+  if (const auto unfit = costs::unfit_rows(work.given_rows, plan.tile))
+    refuse_knob(*products[0]->op(), *unfit);
   const bool heavy = epilogue_cost(schedule) > kUnrolledEpilogueCost;
   const int lanes = work.half ? result_lanes(plan.tile, *output.op(), target) : plan.tile.lanes;
 

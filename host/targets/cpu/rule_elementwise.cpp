@@ -153,7 +153,7 @@ bool worth_threads(const OperationNode& op) {
 
 int lanes_along_last_axis(const OperationNode& op, const Target& target) {
   auto last = constant_extent(op.axes.back()->extent);
-  return choose_lanes(last.value_or(guess::kLong), byte_width(op.result_dtypes[0]), target.machine);
+  return costs::choose_lanes(last.value_or(guess::kLong), byte_width(op.result_dtypes[0]), target.machine);
 }
 
 /// Once the axes are one, where an element is read from is a remainder of extents that only a run knows,
@@ -176,7 +176,7 @@ void schedule_by_own_reads(Stage& stage, const Target& target, int least_bytes) 
   if (op.axes.size() == 1 || reads_same_index(op)) {
     auto volume = constant_volume(op.axes);
     int bytes = std::max(least_bytes, byte_width(op.result_dtypes[0]));
-    schedule_flat(stage, choose_lanes(volume.value_or(guess::kLong), bytes, target.machine), worth_it);
+    schedule_flat(stage, costs::choose_lanes(volume.value_or(guess::kLong), bytes, target.machine), worth_it);
     return;
   }
   const int lanes = lanes_along_last_axis(op, target);

@@ -91,7 +91,7 @@ void schedule_partial_sum(Schedule& schedule, Stage& stage, const Target& target
   Stage& sums = schedule[schedule.cache_write(Tensor(op, 0), StorageScope::kLocal)];
   const auto axes = stage.axes();
   const int64_t channels = *constant_extent(axes.back()->extent);
-  const int lanes = choose_lanes(channels, byte_width(op->result_dtypes[0]), target.machine);
+  const int lanes = costs::choose_lanes(channels, byte_width(op->result_dtypes[0]), target.machine);
   const int64_t block = std::clamp<int64_t>(channels / lanes, 1, kMaxVectors) * lanes;
   auto [outer, inner] = stage.split(axes.back(), block, tail_for(axes.back(), block));
   fuse_and_parallelize(stage, {axes.begin(), axes.end() - 1}, true);

@@ -31,8 +31,8 @@ bool is_matmul(const OperationNode& op) {
   return op.role == Role::kMatmul && is_reduction(op) && op.axes.size() >= 2 && op.reduce_axes.size() == 1;
 }
 
-DenseWork work_of(const OperationNode& product) {
-  DenseWork work;
+costs::DenseWork work_of(const OperationNode& product) {
+  costs::DenseWork work;
   const size_t rank = product.axes.size();
   work.rows = constant_extent(product.axes[rank - 2]->extent).value_or(0);
   work.units = guess::extent(constant_extent(product.axes[rank - 1]->extent), guess::Extent::kColumns);
@@ -71,7 +71,7 @@ std::optional<int64_t> row_bytes(const OperationNode& product, const Expr& facto
 }
 
 bool wants_packing(const OperationNode& product, const Expr& factor) {
-  const DenseWork work = work_of(product);
+  const costs::DenseWork work = work_of(product);
   if (work.units == 1) return false;
   const auto bytes = row_bytes(product, factor);
   const int64_t rows = work.rows == 0 ? kLeastPackedRows : work.rows;
@@ -105,13 +105,13 @@ Tensor with_panel(const OperationNode& product, const Expr& rows, const Expr& co
 }
 
 /// Into how many parts the sum is cut so that a panel fits its buffer; 0: into too many.
-int64_t parts_of(const DenseWork& work, const MachineModel& machine) {
+int64_t parts_of(const costs::DenseWork& work, const MachineModel& machine) {
   constexpr int64_t kMaxParts = 32;
   for (int64_t parts = 1; parts <= kMaxParts; ++parts) {
     if (work.depth % parts != 0) continue;
-    DenseWork part = work;
+    costs::DenseWork part = work;
     part.depth = work.depth / parts;
-    const int64_t block = choose_dense_tile(part, machine).tile.channel_block();
+    const int64_t block = costs::choose_dense_tile(part, machine).tile.channel_block();
     if (part.depth * block * work.element_bytes <= kMaxPanelBytes) return parts;
   }
   return 0;
@@ -152,7 +152,7 @@ void schedule_panel(Stage& panel, int64_t block, int lanes) {
 }
 
 /// One product attached to the stage that reads it.
-void schedule_product(Stage& owner, const Parts& parts, const ProductTile& tile, bool worth_it) {
+void schedule_product(Stage& owner, const Parts& parts, const costs::ProductTile& tile, bool worth_it) {
   const auto axes = owner.axes();
   const size_t row = axes.size() - 2, column = axes.size() - 1;
   const int64_t block = tile.channel_block();
@@ -176,7 +176,7 @@ void schedule_product(Stage& owner, const Parts& parts, const ProductTile& tile,
   inner.set_scope(StorageScope::kLocal);
   const auto sums = inner.axes();
   std::vector<IterVarPtr> sum_order(sums.begin(), sums.begin() + static_cast<long>(row));
-  for (const auto& axis : sum_in_parts(inner, kExactTerms)) sum_order.push_back(axis);
+  for (const auto& axis : sum_in_parts(inner, costs::kExactTerms)) sum_order.push_back(axis);
   sum_order.insert(sum_order.end(), {sums[row], sums[column]});
   inner.reorder(sum_order);
   inner.unroll(sums[row]);
@@ -219,8 +219,8 @@ bool schedule_matmul(Schedule& schedule, const Target& target) {
   if (work_of(first).units == 1 || read_stride(first, first.axes.back()->var) != std::optional<int>(1))
     return false;
 
-  const DenseWork work = work_of(first);
-  const ProductTile tile = choose_dense_tile(work, target.machine).tile;
+  const costs::DenseWork work = work_of(first);
+  const costs::ProductTile tile = costs::choose_dense_tile(work, target.machine).tile;
   const auto points = constant_volume(first.axes);
   const bool worth_it = !points || *points * work.depth >= kParallelThreshold * 4;
   inline_elementwise(schedule);

@@ -78,15 +78,15 @@ int64_t row_distance(const OperationNode& anchor, size_t row_axis) {
 
 // A second-level cache holds all weights beside the data: then rows go by outside of the channel blocks, and
 // the data are read once.
-bool keeps_all_weights(const ProductWork& work, const MachineModel& machine) {
+bool keeps_all_weights(const costs::ProductWork& work, const MachineModel& machine) {
   return work.channels * work.reduction * work.element_bytes <= machine.l2_bytes / 2;
 }
 
 using guess::Extent;
 
-ProductWork work_of(const OperationNode& anchor, const OperationNode& output, size_t row_axis,
-                    const Target& target) {
-  ProductWork work;
+costs::ProductWork work_of(const OperationNode& anchor, const OperationNode& output, size_t row_axis,
+                           const Target& target) {
+  costs::ProductWork work;
   work.half = sums_halves(anchor, target);
   work.whole_blocks = anchor.role == Role::kGroupedConv;
   work.channels = work.whole_blocks ? constant_volume({anchor.axes.end()[-2], anchor.axes.back()}).value()
@@ -106,9 +106,9 @@ ProductWork work_of(const OperationNode& anchor, const OperationNode& output, si
 }
 
 // The anchor's loops inside the tile: reductions outside, rows and vectors written out inside.
-void schedule_accumulators(Stage& anchor, size_t row_axis, bool half, const ProductTile& tile) {
+void schedule_accumulators(Stage& anchor, size_t row_axis, bool half, const costs::ProductTile& tile) {
   const auto axes = anchor.axes();
-  const auto reduced = half ? sum_in_half(anchor) : sum_in_parts(anchor, kExactTerms);
+  const auto reduced = half ? sum_in_half(anchor) : sum_in_parts(anchor, costs::kExactTerms);
   std::vector<IterVarPtr> order;
   for (size_t i = 0; i + 1 < axes.size(); ++i) {
     if (i != row_axis) order.push_back(axes[i]);
@@ -169,7 +169,7 @@ void skip_outer_padding(Stage& anchor, size_t row_axis) {
 
 // Groups of lines that threads divide, for what computed the data divided lines too: data from another core's
 // cache arrive at a fraction of the speed. One where the weights are what takes time to arrive.
-int64_t line_groups(const ProductWork& work, int64_t lines, const MachineModel& machine) {
+int64_t line_groups(const costs::ProductWork& work, int64_t lines, const MachineModel& machine) {
   const int64_t weights = work.channels * work.reduction * work.element_bytes;
   const int64_t data = work.image_points * work.row_bytes;
   return lines > 1 && (weights <= machine.l2_bytes / 2 || weights <= 4 * data) ? 2 : 1;
@@ -177,14 +177,14 @@ int64_t line_groups(const ProductWork& work, int64_t lines, const MachineModel& 
 
 // The window's axes that a part takes whole, beside the few channels of an image: sums are loaded and stored
 // for every part, and one of a tap's channels would be over before.
-size_t window_axes_of_part(const std::vector<IterVarPtr>& reduced, const ProductWork& work,
-                           const ProductTile& tile, const MachineModel& machine) {
+size_t window_axes_of_part(const std::vector<IterVarPtr>& reduced, const costs::ProductWork& work,
+                           const costs::ProductTile& tile, const MachineModel& machine) {
   constexpr int64_t kFewInputs = 16;
   int64_t inputs = *constant_extent(reduced.back()->extent);
   size_t axes = 0;
   while (inputs < kFewInputs && axes + 1 < reduced.size()) {
     const auto taps = constant_extent(reduced[reduced.size() - 2 - axes]->extent);
-    if (!taps || reduction_part(inputs * *taps, work, tile, machine) < inputs * *taps) break;
+    if (!taps || costs::reduction_part(inputs * *taps, work, tile, machine) < inputs * *taps) break;
     inputs *= *taps;
     ++axes;
   }
@@ -195,16 +195,16 @@ size_t window_axes_of_part(const std::vector<IterVarPtr>& reduced, const Product
 struct PackedProduct {
   Stage& anchor;  ///< the sums
   Stage& output;
-  ProductWork work;
-  ProductTile tile;
+  costs::ProductWork work;
+  costs::ProductTile tile;
   bool worth_it = true, heavy_epilogue = false;
 };
 
 void schedule_cut_reduction(const PackedProduct& p, const Target& target) {
   const MachineModel& machine = target.machine;
   Stage &anchor = p.anchor, &output = p.output;
-  const ProductWork& work = p.work;
-  const ProductTile& tile = p.tile;
+  const costs::ProductWork& work = p.work;
+  const costs::ProductTile& tile = p.tile;
   const int64_t block = tile.channel_block();
   const int lanes = result_lanes(tile, *output.op(), target);
   const auto axes = output.axes();
@@ -220,7 +220,7 @@ void schedule_cut_reduction(const PackedProduct& p, const Target& target) {
   anchor.set_scope(StorageScope::kLocal);
 
   const auto sums = anchor.axes(), reduced = anchor.reduce_axes();
-  int64_t part = reduction_part(*constant_extent(reduced.back()->extent), work, tile, machine);
+  int64_t part = costs::reduction_part(*constant_extent(reduced.back()->extent), work, tile, machine);
   auto [parts, input] = anchor.split(reduced.back(), part);
   auto [row_tiles, row_in_tile] = anchor.split(sums[2], tile.rows);
   const size_t window_axes = work.half ? 0 : window_axes_of_part(reduced, work, tile, machine);
@@ -242,7 +242,7 @@ void schedule_cut_reduction(const PackedProduct& p, const Target& target) {
   vectorize_block(anchor, sums[4], block, tile.lanes);
   if (window_axes < 2) skip_padding(anchor, sums[1]);
   // Of whole lines, taps are written out apart for the points at both ends.
-  if (window_axes == 0 && skips_columns(work, tile)) skip_padding(anchor, sums[2]);
+  if (window_axes == 0 && costs::skips_columns(work, tile)) skip_padding(anchor, sums[2]);
   if (const Operation weights = packed_weights(anchor)) anchor.fetch_next(weights, parts, part * block);
 }
 
@@ -318,8 +318,8 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   PackedProduct p{*anchor, output, work_of(*anchor->op(), *output.op(), rows.value_or(0), target), {}};
   if (!rows) p.work.row_extent = p.work.row_count = 1;
   p.work.given_rows = static_cast<int>(given_knob(*anchor->op(), "rows"));
-  p.tile = choose_product_tile(p.work, target.machine, block);
-  if (const auto unfit = unfit_rows(p.work.given_rows, p.tile)) refuse_knob(*anchor->op(), *unfit);
+  p.tile = costs::choose_product_tile(p.work, target.machine, block);
+  if (const auto unfit = costs::unfit_rows(p.work.given_rows, p.tile)) refuse_knob(*anchor->op(), *unfit);
 
   inline_elementwise(schedule);
   auto volume = constant_volume(axes);
@@ -330,7 +330,7 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
     if (stage->op()->role == Role::kPad) schedule_elementwise(*stage, target);
     if (stage->op()->role == Role::kHalfOperand) schedule_half_operand(*stage, p.worth_it, target);
   }
-  if (cuts_reduction(p.work, p.tile, target.machine)) {
+  if (costs::cuts_reduction(p.work, p.tile, target.machine)) {
     schedule_cut_reduction(p, target);
     return true;
   }

@@ -286,7 +286,7 @@ void schedule_reduction(Schedule& schedule, Stage& stage, Stage* consumer, const
   const OperationNode& op = *stage.op();
   int bytes = byte_width(op.result_dtypes[0]);
   auto lanes_of = [&](std::optional<int64_t> extent) {
-    return choose_lanes(extent.value_or(guess::kLong), bytes, target.machine);
+    return costs::choose_lanes(extent.value_or(guess::kLong), bytes, target.machine);
   };
   Stage* pad = padding_of(schedule, stage);
   const int lanes = op.axes.empty() ? 1 : lanes_of(constant_extent(op.axes.back()->extent));

@@ -96,8 +96,8 @@ RowStages find_rows(Schedule& schedule, const Stage& output, const Target& targe
 }
 
 int lanes_of(const IterVarPtr& axis, const OperationNode& op, const Target& target) {
-  return choose_lanes(constant_extent(axis->extent).value_or(guess::kLong),
-                      byte_width(op.result_dtypes[0]), target.machine);
+  return costs::choose_lanes(constant_extent(axis->extent).value_or(guess::kLong),
+                             byte_width(op.result_dtypes[0]), target.machine);
 }
 
 void schedule_row_reduction(Stage& stage, const Target& target) {

@@ -175,7 +175,7 @@ struct RowAxes {
   IterVarPtr cut;                 ///< rows that adjoin, or lines of an image
   std::vector<IterVarPtr> inner;  ///< results of a line
   TailStrategy tail = TailStrategy::kShiftInwards;
-  std::vector<RowBlocks> choices;
+  std::vector<costs::RowBlocks> choices;
   Expr count;  ///< of rows that adjoin, where only a run tells how many there are; else null
 };
 
@@ -197,7 +197,7 @@ RowAxes dense_rows(Stage& owner, const TileGeometry& geometry) {
   rows.cut = fused[0];
   for (size_t i = 1; i < fused.size(); ++i) rows.cut = owner.fuse(rows.cut, fused[i]);
   if (auto extent = constant_volume(fused)) {
-    rows.choices = row_blocks(*extent, geometry.unit);
+    rows.choices = costs::row_blocks(*extent, geometry.unit);
   } else {
     int64_t known = 1;
     Expr count(1);
@@ -206,7 +206,7 @@ RowAxes dense_rows(Stage& owner, const TileGeometry& geometry) {
       count = count * axis->extent;
     }
     rows.count = simplify(count);
-    rows.choices = {open_row_blocks(known, geometry.unit)};
+    rows.choices = {costs::open_row_blocks(known, geometry.unit)};
     rows.tail = TailStrategy::kGuard;
   }
   return rows;
@@ -217,7 +217,7 @@ RowAxes part_rows(Stage& partial, const TileGeometry& geometry) {
   rows.outer = {partial.axes()[0]};
   rows.cut = partial.axes()[1];
   // As few blocks as there can be: the threads share out parts and columns.
-  rows.choices = {row_blocks(constant_extent(rows.cut->extent).value(), geometry.unit).front()};
+  rows.choices = {costs::row_blocks(constant_extent(rows.cut->extent).value(), geometry.unit).front()};
   return rows;
 }
 
@@ -234,13 +234,14 @@ RowAxes line_rows(Stage& owner, int64_t pitch, const TileGeometry& geometry) {
   if (!lines || results > kMaxLineRows) {
     rows.outer.push_back(*line);
     rows.cut = *result;
-    rows.choices = row_blocks(results, geometry.unit);
-    for (RowBlocks& choice : rows.choices) choice.count *= images * guess::extent(lines, guess::Extent::kSide);
+    rows.choices = costs::row_blocks(results, geometry.unit);
+    for (costs::RowBlocks& choice : rows.choices)
+      choice.count *= images * guess::extent(lines, guess::Extent::kSide);
     return rows;
   }
   rows.cut = *line;
   rows.inner = {*result};
-  rows.choices = line_blocks(images, *lines, results, pitch, geometry.unit);
+  rows.choices = costs::line_blocks(images, *lines, results, pitch, geometry.unit);
   return rows;
 }
 
@@ -267,7 +268,7 @@ RowAxes row_axes(const TileStages& tiles, Stage& owner, const TileGeometry& geom
 ///
 /// Of rows that may be few each block makes its own, again for every block of columns: each element is read
 /// by tens of products, beside which it takes little to make.
-RowMakers row_makers(const TileBlocks& blocks, const Stage& rows, int64_t depth_parts,
+RowMakers row_makers(const costs::TileBlocks& blocks, const Stage& rows, int64_t depth_parts,
                      const MachineModel& machine) {
   if (blocks.own_rows || (blocks.rows.few && blocks.rows.small_operand)) return RowMakers::kBlocks;
   const bool columns_divided = depth_parts == 1 && (blocks.weights_first || blocks.rows.count == 1);
@@ -292,7 +293,7 @@ void place_rows(Stage& rows, Stage& owner, const IterVarPtr& block, RowMakers ma
 
 /// Leaves out tiles without a row before `count`. Of the operand all rows are made that the tiles accumulated
 /// at once with the last of them may read.
-void leave_out_unread_rows(const TileStages& tiles, const Expr& count, const RowBlocks& blocks,
+void leave_out_unread_rows(const TileStages& tiles, const Expr& count, const costs::RowBlocks& blocks,
                            int64_t reach) {
   const Expr unit(blocks.unit_rows);
   tiles.product->read_rows_below(count);
@@ -301,8 +302,9 @@ void leave_out_unread_rows(const TileStages& tiles, const Expr& count, const Row
 
 /// The loops of the owner: those shared among threads, then the block's. Returns where a block begins, and
 /// where its product is computed.
-std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& rows, const TileBlocks& blocks,
-                                                 int64_t depth_parts, const Target& target) {
+std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& rows,
+                                                 const costs::TileBlocks& blocks, int64_t depth_parts,
+                                                 const Target& target) {
   const IterVarPtr channels = owner.axes().back();
   auto [cut_outer, cut] = owner.split(rows.cut, blocks.rows.size, rows.tail);
   auto [channel_outer, channel] = owner.split(channels, blocks.columns);
@@ -319,14 +321,14 @@ std::pair<IterVarPtr, IterVarPtr> schedule_owner(Stage& owner, const RowAxes& ro
   order.insert(order.end(), rows.inner.begin(), rows.inner.end());
   order.push_back(channel);
   owner.reorder(order);
-  vectorize_block(owner, channel, blocks.columns, choose_lanes(blocks.columns, 4, target.machine));
+  vectorize_block(owner, channel, blocks.columns, costs::choose_lanes(blocks.columns, 4, target.machine));
   IterVarPtr at = fuse_and_parallelize(owner, shared, true);
   if (columns_shared) return {cut_outer, cut_outer};
   return {at, blocks.own_rows ? channel_outer : at};
 }
 
 /// The best blocks with the knobs that the node's decision gives.
-TileBlocks blocks_by_decision(TileProductWork& work, const OperationNode& product) {
+costs::TileBlocks blocks_by_decision(costs::TileProductWork& work, const OperationNode& product) {
   const auto refuse_first_of = [&](const std::string& why) {
     for (const char* name : {"rows", "columns", "own_rows"}) {
       if (const int64_t value = given_knob(product, name, -1); value >= 0) refuse_knob(product, name, value, why);
@@ -335,15 +337,15 @@ TileBlocks blocks_by_decision(TileProductWork& work, const OperationNode& produc
   work.given_rows = given_knob(product, "rows");
   work.given_columns = given_knob(product, "columns");
   work.given_own_rows = static_cast<int>(given_knob(product, "own_rows", -1));
-  const auto blocks = choose_tile_blocks(work);
+  const auto blocks = costs::choose_tile_blocks(work);
   if (!blocks) {
     std::vector<int64_t> sizes;
-    for (const RowBlocks& choice : work.choices) sizes.push_back(choice.size);
+    for (const costs::RowBlocks& choice : work.choices) sizes.push_back(choice.size);
     refuse_first_of(fmt::format("there are blocks of {} rows or lines, columns in multiples of {} up to {} that divide these "
                                 "and stay in a cache, and own rows where what a block reads does",
                                 fmt::join(sizes, ", "), work.column_unit, work.columns));
   }
-  return blocks.value_or(TileBlocks());
+  return blocks.value_or(costs::TileBlocks());
 }
 
 bool schedule_tiles(Schedule& schedule, const Target& target) {
@@ -355,19 +357,20 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   const RowAxes rows = row_axes(tiles, owner, geometry);
   const int64_t reach = product_reach(*tiles.product->op());
   const int64_t depth_parts = tiles.partial ? kDepthParts : 1;
-  TileProductWork work;
+  costs::TileProductWork work;
   work.unit = geometry.unit;
   work.columns = constant_extent(simplify(tiles.product->axes().back()->extent)).value();
   work.column_unit = std::min<int64_t>(work.columns, geometry.column_tiles * geometry.columns);
   work.weight_bytes = tile_weight_bytes(*tiles.product->op()) / depth_parts;
   work.choices = rows.choices;
-  for (RowBlocks& choice : work.choices) {
+  for (costs::RowBlocks& choice : work.choices) {
     // Of one part, as everything that a block reads.
     choice.resident_operand =
         tile_row_bytes(*tiles.rows->op(), choice.rows + reach) <= kResidentRowBytes * depth_parts;
-    choice.small_operand = choice.resident_operand && !tiles.partial && !reaches_far(reach, choice.rows);
+    choice.small_operand =
+        choice.resident_operand && !tiles.partial && !costs::reaches_far(reach, choice.rows);
   }
-  const TileBlocks blocks = blocks_by_decision(work, *tiles.product->op());
+  const costs::TileBlocks blocks = blocks_by_decision(work, *tiles.product->op());
 
   auto [block, product_at] = schedule_owner(owner, rows, blocks, depth_parts, target);
   tiles.product->compute_at(owner, product_at);
@@ -375,7 +378,7 @@ bool schedule_tiles(Schedule& schedule, const Target& target) {
   const OperationNode& product = *tiles.product->op();
   const auto depth = constant_volume(product.reduce_axes);
   const int64_t columns = depth && is_single_product(product)
-                              ? unit_columns(work, blocks, *depth, target.machine)
+                              ? costs::unit_columns(work, blocks, *depth, target.machine)
                               : work.column_unit;
   schedule_tile_product(*tiles.product, blocks.rows, columns,
                         tile_row_bytes(*tiles.rows->op(), blocks.rows.rows + reach) / depth_parts, geometry,

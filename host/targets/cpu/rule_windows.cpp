@@ -132,7 +132,7 @@ void schedule_lines(Schedule& schedule, Stage& lines, const Target& target) {
   }
   const auto axes = lines.axes(), reduced = lines.reduce_axes();
   const int64_t width = *constant_extent(axes.back()->extent);
-  const int lanes = choose_lanes(width, byte_width(lines.op()->result_dtypes[0]), target.machine);
+  const int lanes = costs::choose_lanes(width, byte_width(lines.op()->result_dtypes[0]), target.machine);
   auto [block, lane] = lines.split(axes.back(), lanes, tail_for(axes.back(), lanes));
   std::vector<IterVarPtr> order(axes.begin(), axes.end() - 1);
   order.push_back(block);
@@ -169,7 +169,7 @@ bool schedule_window_columns(Schedule& schedule, Stage& columns, Stage* consumer
 
   const auto axes = owner.axes();
   const int64_t width = constant_extent(axes.back()->extent).value_or(guess::kLong);
-  const int lanes = choose_lanes(width, byte_width(op->result_dtypes[0]), target.machine);
+  const int lanes = costs::choose_lanes(width, byte_width(op->result_dtypes[0]), target.machine);
   auto [block, lane] = owner.split(axes.back(), lanes, tail_for(axes.back(), lanes));
   if (lanes > 1) owner.vectorize(lane);
   std::vector<IterVarPtr> shared(axes.begin(), axes.end() - 2);

@@ -46,9 +46,9 @@ bool same_extents(const Stage& a, const Stage& b) {
 
 using guess::Extent;
 
-WinogradWork work_of(const Stages& stages, const Target& target) {
+costs::WinogradWork work_of(const Stages& stages, const Target& target) {
   const auto& axes = stages.root->axes();
-  WinogradWork work;
+  costs::WinogradWork work;
   work.tile = constant_extent(stages.columns->axes()[0]->extent).value();
   const size_t line = line_axis(*stages.root);
   for (size_t i = 0; i < line; ++i)
@@ -89,7 +89,7 @@ void schedule_passes(Stages& s, Stage& consumer, const IterVarPtr& at, int lanes
 // (position, tile, channel): both passes for a vector of channels of one tile. Returns the loop over tiles.
 IterVarPtr schedule_input(Stages& s, int64_t inputs, const Target& target) {
   const int64_t t = constant_extent(s.rows->axes()[0]->extent).value();
-  const int lanes = choose_lanes(inputs, byte_width(s.rows->op()->result_dtypes[0]), target.machine);
+  const int lanes = costs::choose_lanes(inputs, byte_width(s.rows->op()->result_dtypes[0]), target.machine);
   const auto axes = s.input->axes();
   auto [row, column] = s.input->split(axes[0], t);
   auto [vectors, lane] = s.input->split(axes[2], lanes);
@@ -127,12 +127,12 @@ IterVarPtr schedule_tile_rows(Stages& s, bool share_blocks) {
 }
 
 // (position, tile, block, lane): register tiles along tiles and lanes.
-void schedule_product(Stage& product, const Operation& input_op, const WinogradWork& work,
-                      const WinogradPlan& plan, const MachineModel& machine) {
+void schedule_product(Stage& product, const Operation& input_op, const costs::WinogradWork& work,
+                      const costs::WinogradPlan& plan, const MachineModel& machine) {
   const auto axes = product.axes();
-  const ProductTile& tile = plan.product;
-  const ProductWork chunk = chunk_product(work, plan);
-  const bool shifts = plan.chunk >= tile.rows, cut = cuts_reduction(chunk, tile, machine);
+  const costs::ProductTile& tile = plan.product;
+  const costs::ProductWork chunk = costs::chunk_product(work, plan);
+  const bool shifts = plan.chunk >= tile.rows, cut = costs::cuts_reduction(chunk, tile, machine);
   auto [outer, inner] =
       product.split(axes[1], tile.rows, shifts && !cut ? TailStrategy::kShiftInwards : TailStrategy::kGuard);
   IterVarPtr input = product.reduce_axes()[0], panels = axes[0];
@@ -140,7 +140,7 @@ void schedule_product(Stage& product, const Operation& input_op, const WinogradW
   std::vector<IterVarPtr> order{axes[2], axes[0]};
   if (cut) {
     // As convolutions of small images are (host/targets/cpu/rule_product.cpp).
-    panel_inputs = reduction_part(work.inputs, chunk, tile, machine);
+    panel_inputs = costs::reduction_part(work.inputs, chunk, tile, machine);
     auto [parts, rest] = product.split(input, panel_inputs);
     input = rest;
     panels = parts;
@@ -149,7 +149,7 @@ void schedule_product(Stage& product, const Operation& input_op, const WinogradW
   order.push_back(outer);
   const std::vector<IterVarPtr> summed =
       work.half ? sum_in_half(product, {input}, {panel_inputs})
-                : sum_in_parts(product, {input}, {panel_inputs}, kExactWinogradTerms);
+                : sum_in_parts(product, {input}, {panel_inputs}, costs::kExactWinogradTerms);
   order.insert(order.end(), summed.begin(), summed.end());
   order.insert(order.end(), {inner, axes[3]});
   product.reorder(order);
@@ -182,7 +182,7 @@ struct TileLoops {
   IterVarPtr y_in, x_in;  ///< positions in a tile
 };
 
-TileLoops split_tiles(Stage& root, const WinogradWork& work, const WinogradPlan& plan) {
+TileLoops split_tiles(Stage& root, const costs::WinogradWork& work, const costs::WinogradPlan& plan) {
   TileLoops loops;
   const auto axes = root.axes();
   const size_t line = line_axis(root);
@@ -212,22 +212,23 @@ TileLoops split_tiles(Stage& root, const WinogradWork& work, const WinogradPlan&
 }
 
 /// One chunk has no part for each thread: the blocks of channels are what they share.
-bool is_one_chunk(const WinogradWork& work, const WinogradPlan& plan) {
+bool is_one_chunk(const costs::WinogradWork& work, const costs::WinogradPlan& plan) {
   const int64_t columns = ceil_div(work.width, work.tile), rows = ceil_div(work.height, work.tile);
   return !work.symbolic && !plan.within_row && plan.chunk == rows * columns && work.batch == 1;
 }
 
 /// Threads share the loops; returns the one that is theirs.
-IterVarPtr share_chunks(Stage& root, const std::vector<IterVarPtr>& shared, const WinogradWork& work,
-                        const WinogradPlan& plan, bool worth_it) {
+IterVarPtr share_chunks(Stage& root, const std::vector<IterVarPtr>& shared, const costs::WinogradWork& work,
+                        const costs::WinogradPlan& plan, bool worth_it) {
   const bool in_rounds = plan.input_at_root && !is_one_chunk(work, plan);
   const int64_t rounds = in_rounds ? ceil_div(work.outputs, plan.product.channel_block()) : 1;
   return fuse_and_parallelize(root, shared, worth_it, rounds);
 }
 
 /// The transformed input for every chunk, or once for all; the products for every block of channels.
-void attach_operands(Stages& s, const WinogradWork& work, const WinogradPlan& plan, const Target& target,
-                     const IterVarPtr& parallel, const IterVarPtr& block, bool worth_it) {
+void attach_operands(Stages& s, const costs::WinogradWork& work, const costs::WinogradPlan& plan,
+                     const Target& target, const IterVarPtr& parallel, const IterVarPtr& block,
+                     bool worth_it) {
   Stage& root = *s.root;
   const bool on_tiles = s.tile_rows != nullptr;
   Stage& operand = on_tiles ? *s.tile_rows : *s.input;
@@ -246,7 +247,7 @@ void attach_operands(Stages& s, const WinogradWork& work, const WinogradPlan& pl
   s.product->set_scope(StorageScope::kLocal);
   if (on_tiles) {
     const TileGeometry& tile = geometry_of(work.tile_unit);
-    schedule_tile_product(*s.product, in_tiles(plan.chunk, 1, plan.chunk, tile.unit),
+    schedule_tile_product(*s.product, costs::in_tiles(plan.chunk, 1, plan.chunk, tile.unit),
                           tile.column_tiles * tile.columns, plan.chunk * work.inputs * work.data_bytes(),
                           tile, target.machine);
   } else {
@@ -256,7 +257,8 @@ void attach_operands(Stages& s, const WinogradWork& work, const WinogradPlan& pl
   }
 }
 
-void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan, const Target& target) {
+void schedule_root(Stages& s, const costs::WinogradWork& work, const costs::WinogradPlan& plan,
+                   const Target& target) {
   Stage& root = *s.root;
   const auto axes = root.axes();
   const int lanes = work.half ? result_lanes(plan.product, *s.product->op(), target) : plan.product.lanes;
@@ -286,11 +288,11 @@ void schedule_root(Stages& s, const WinogradWork& work, const WinogradPlan& plan
 }
 
 /// The best plan with the knobs that the node's decision gives.
-WinogradPlan plan_by_decision(WinogradWork& work, const OperationNode& product, int64_t block,
-                              const MachineModel& machine) {
-  work.given = given_plan(product.decision.get());
-  const WinogradPlan plan = plan_winograd(work, machine, block);
-  if (const auto unfit = unfit_knob(work, plan)) refuse_knob(product, *unfit);
+costs::WinogradPlan plan_by_decision(costs::WinogradWork& work, const OperationNode& product, int64_t block,
+                                     const MachineModel& machine) {
+  work.given = costs::given_plan(product.decision.get());
+  const costs::WinogradPlan plan = costs::plan_winograd(work, machine, block);
+  if (const auto unfit = costs::unfit_knob(work, plan)) refuse_knob(product, *unfit);
   return plan;
 }
 
@@ -310,7 +312,7 @@ bool schedule_winograd(Schedule& schedule, const Target& target) {
       s.transformed->compute_inline();
     }
   }
-  WinogradWork work = work_of(s, target);
+  costs::WinogradWork work = work_of(s, target);
   // Weights for tile registers suit blocks of any number of columns.
   const int64_t block = work.tile_parts > 0 ? 0 : constant_extent(s.product->axes()[3]->extent).value();
   schedule_root(s, work, plan_by_decision(work, *s.product->op(), block, target.machine), target);

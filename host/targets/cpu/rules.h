@@ -46,7 +46,7 @@ std::vector<IterVarPtr> sum_in_parts(Stage& product, int64_t limit);
 /// they do.
 void schedule_half_operand(Stage& operand, bool worth_it, const Target& target);
 /// Lanes of the vectors in which a tile of sums is written as `output`.
-int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target);
+int result_lanes(const costs::ProductTile& tile, const OperationNode& output, const Target& target);
 /// The operand of a product that is contiguous along the last axis of the result; null if it is computed on
 /// the way.
 Operation packed_weights(const Stage& product);

@@ -65,7 +65,7 @@ std::vector<IterVarPtr> take_inner(Stage& product, int64_t limit, std::vector<It
     extents.pop_back();
   }
   if (!taken.empty() || leaves.empty()) return taken;
-  const int64_t part = extents.back() == 0 ? limit : half_part(extents.back(), limit);
+  const int64_t part = extents.back() == 0 ? limit : costs::half_part(extents.back(), limit);
   auto [outer, inner] = product.split(leaves.back(), part);
   leaves.back() = outer;
   extents.back() = ceil_div(extents.back(), part);
@@ -84,9 +84,9 @@ std::vector<int64_t> reduced_extents(const Stage& product) {
 
 std::vector<IterVarPtr> sum_in_half(Stage& product, std::vector<IterVarPtr> leaves,
                                     std::vector<int64_t> extents) {
-  const std::vector<IterVarPtr> products = take_inner(product, kHalfChunk, leaves, extents);
+  const std::vector<IterVarPtr> products = take_inner(product, costs::kHalfChunk, leaves, extents);
   if (products.empty()) return leaves;
-  const std::vector<IterVarPtr> sums = take_inner(product, kHalfChunks, leaves, extents);
+  const std::vector<IterVarPtr> sums = take_inner(product, costs::kHalfChunks, leaves, extents);
   std::vector<IterVarPtr> levels;
   if (!sums.empty()) levels.push_back(sums.front());
   levels.push_back(products.front());
@@ -104,7 +104,7 @@ std::vector<IterVarPtr> sum_in_parts(Stage& product, std::vector<IterVarPtr> lea
                                      std::vector<int64_t> extents, int64_t limit) {
   if (extents.empty() || extents.back() == 0) return leaves;
   // A last part of fewer terms would ask in every step whether it is over.
-  if (extents.back() > limit && extents.back() % half_part(extents.back(), limit) != 0) return leaves;
+  if (extents.back() > limit && extents.back() % costs::half_part(extents.back(), limit) != 0) return leaves;
   const std::vector<IterVarPtr> part = take_inner(product, limit, leaves, extents);
   if (!leaves.empty()) product.sum_in_parts(part.front());
   leaves.insert(leaves.end(), part.begin(), part.end());
@@ -118,7 +118,7 @@ std::vector<IterVarPtr> sum_in_parts(Stage& product, int64_t limit) {
 void schedule_half_operand(Stage& operand, bool worth_it, const Target& target) {
   const auto axes = operand.axes();
   const int64_t depth = constant_extent(axes.back()->extent).value_or(guess::kLong);
-  const int lanes = choose_lanes(depth, byte_width(operand.op()->result_dtypes[0]), target.machine);
+  const int lanes = costs::choose_lanes(depth, byte_width(operand.op()->result_dtypes[0]), target.machine);
   fuse_and_parallelize(operand, {axes.begin(), axes.end() - 1}, worth_it);
   if (lanes <= 1) return;
   auto [vectors, lane] = operand.split(axes.back(), lanes, tail_for(axes.back(), lanes));
@@ -126,7 +126,7 @@ void schedule_half_operand(Stage& operand, bool worth_it, const Target& target) 
   operand.vectorize(lane);
 }
 
-int result_lanes(const ProductTile& tile, const OperationNode& output, const Target& target) {
+int result_lanes(const costs::ProductTile& tile, const OperationNode& output, const Target& target) {
   return std::min(tile.lanes, std::max(1, target.machine.vector_bytes / byte_width(output.result_dtypes[0])));
 }
 

@@ -40,9 +40,8 @@ bool worth_dividing(const OperationNode& product, const OperationNode& operand, 
   const int64_t blocks = blocks_of(product);
   const int64_t columns = constant_extent(simplify(product.axes[1]->extent)).value();
   const int64_t depth = blocks * constant_extent(product.reduce_axes.back()->extent).value();
-  return depth >= kLeastDepthByColumns * columns &&
-         tile_row_bytes(operand, rows) > kResidentRowBytes &&
-         tile_weight_bytes(product) > kResidentWeightBytes;
+  return depth >= kLeastDepthByColumns * columns && tile_row_bytes(operand, rows) > kResidentRowBytes &&
+         tile_weight_bytes(product) > costs::kResidentWeightBytes;
 }
 
 Tensor in_parts(const OperationNode& product, int64_t rows) {

@@ -19,7 +19,7 @@ namespace {
 // Of the weights that blocks of rows read in turn while the next ones are fetched.
 int64_t weight_chunk_bytes(const TileGeometry& geometry, const MachineModel& machine) {
   constexpr int64_t kInSecondLevel = 128 << 10;
-  return weights_in_first_level(geometry.unit) ? machine.l1_bytes : kInSecondLevel;
+  return costs::weights_in_first_level(geometry.unit) ? machine.l1_bytes : kInSecondLevel;
 }
 
 // Steps of instructions that are shorter than a block of the operand.
@@ -76,7 +76,7 @@ int64_t tile_row_bytes(const OperationNode& tile_rows, int64_t rows) {
   return elements * byte_width(tile_rows.result_dtypes[0]);
 }
 
-void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t column_unit,
+void schedule_tile_product(Stage& product, const costs::RowBlocks& blocks, int64_t column_unit,
                            int64_t operand_bytes, const TileGeometry& geometry, const MachineModel& machine) {
   const auto axes = product.axes();           // phase or none, row, column
   const auto reduce = product.reduce_axes();  // kc, taps or none, k

@@ -26,7 +26,7 @@ int64_t tile_row_bytes(const OperationNode& tile_rows, int64_t rows);
 /// Cuts a "tile_product" ((phases,) rows, columns), attached where a block of rows and columns is needed,
 /// into the tiles that are accumulated at once. `operand_bytes`: what one phase of the block reads of
 /// "tile_rows".
-void schedule_tile_product(Stage& product, const RowBlocks& blocks, int64_t column_unit,
+void schedule_tile_product(Stage& product, const costs::RowBlocks& blocks, int64_t column_unit,
                            int64_t operand_bytes, const TileGeometry& geometry, const MachineModel& machine);
 
 }  // namespace gantry::cpu

@@ -15,8 +15,8 @@ double transposition(int64_t bytes, int64_t element_bytes, const GpuModel& gpu) 
 
 }  // namespace
 
-const GpuCosts& costs() {
-  static const GpuCosts known{.convolution = predicted_seconds, .transposition = transposition};
+const costs::GpuCosts& costs() {
+  static const costs::GpuCosts known{.convolution = predicted_seconds, .transposition = transposition};
   return known;
 }
 

@@ -40,7 +40,7 @@ struct Reference {
 };
 
 /// Both operands rounded to 11 bits, then the f16 sums that Stage::sum_in_half describes.
-constexpr double kBound = (2 + kHalfChunk + kHalfChunks) * 0x1p-11;
+constexpr double kBound = (2 + costs::kHalfChunk + costs::kHalfChunks) * 0x1p-11;
 /// Largest difference by largest result that was seen, rounded up: errors are of both signs.
 constexpr double kTypical = 2e-3;
 
@@ -376,12 +376,12 @@ TEST(HalfLoops, ComputeTheConvolutionWhereverTheyAreEvaluated) {
 }
 
 TEST(HalfParts, DivideWhatTheyCan) {
-  EXPECT_EQ(half_part(27, 32), 27);
-  EXPECT_EQ(half_part(64, 32), 32);
-  EXPECT_EQ(half_part(48, 32), 24);
-  EXPECT_EQ(half_part(50, 32), 25);
-  EXPECT_EQ(half_part(67, 32), 32);  // the last part has 3
-  EXPECT_EQ(half_part(18, 8), 6);
+  EXPECT_EQ(costs::half_part(27, 32), 27);
+  EXPECT_EQ(costs::half_part(64, 32), 32);
+  EXPECT_EQ(costs::half_part(48, 32), 24);
+  EXPECT_EQ(costs::half_part(50, 32), 25);
+  EXPECT_EQ(costs::half_part(67, 32), 32);  // the last part has 3
+  EXPECT_EQ(costs::half_part(18, 8), 6);
 }
 
 TEST(HalfModel, RoundsWhereThatIsFaster) {
@@ -391,8 +391,8 @@ TEST(HalfModel, RoundsWhereThatIsFaster) {
   const TensorType data{DType::kF32, {1, 256, 28, 28}};
   auto rounds = [&](const char* target, Precision precision, int64_t channels) {
     attrs.channels = channels;
-    return cpu::prefers_half(attrs, data, {DType::kF32, {1, channels, 28, 28}},
-                             with_precision(find_target(target), precision).machine);
+    return costs::prefers_half(attrs, data, {DType::kF32, {1, channels, 28, 28}},
+                               with_precision(find_target(target), precision).machine);
   };
   for (const char* target : {kHere, kBoard}) {
     EXPECT_TRUE(rounds(target, Precision::kFp16, 256)) << target;

@@ -80,7 +80,7 @@ TEST_P(EveryTileUnit, HasLoopsThatComputeTheProductWhereverTheyAreEvaluated) {
 
 TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
   for (int64_t extent = 1; extent < 900; ++extent) {
-    for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent, kAmx)) {
+    for (const costs::RowBlocks& blocks : costs::row_blocks(extent, kAmx)) {
       EXPECT_GE(blocks.size * blocks.count, extent);
       EXPECT_LT(blocks.size * (blocks.count - 1), extent);
       const int64_t tiles = blocks.rows / blocks.tile_rows;
@@ -92,7 +92,7 @@ TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
     }
     for (TileUnit unit : {kBfmmla, kVdpbf16ps}) {
       const TileGeometry& tile = geometry_of(unit);
-      for (const cpu::RowBlocks& blocks : cpu::row_blocks(extent, unit)) {
+      for (const costs::RowBlocks& blocks : costs::row_blocks(extent, unit)) {
         EXPECT_GE(blocks.rows, blocks.size);
         EXPECT_EQ(blocks.rows % blocks.unit_rows, 0);
         EXPECT_EQ(blocks.unit_rows % tile.rows, 0);
@@ -102,7 +102,7 @@ TEST(TileBlocks, CoverTheRowsWithTilesThatFitThem) {
     }
   }
   // Seven lines of seven results, one column of zeros between two lines: 55 rows.
-  const auto lines = cpu::line_blocks(1, 7, 7, 8, kAmx);
+  const auto lines = costs::line_blocks(1, 7, 7, 8, kAmx);
   EXPECT_EQ(lines.back().size, 7);
   EXPECT_EQ(lines.back().rows, 56);
   EXPECT_EQ(lines.back().tile_rows, 14);
