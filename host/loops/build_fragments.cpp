@@ -17,17 +17,6 @@
 namespace gantry {
 namespace {
 
-constexpr int64_t kRows = 16, kColumns = 8, kResults = 4;
-
-int64_t depth_of(MmaShape shape) {
-  return shape == MmaShape::kM16N8K16Bf16 || shape == MmaShape::kM16N8K16F16 ? 16 : 8;
-}
-
-DType operand_type(MmaShape shape) {
-  if (shape == MmaShape::kM16N8K8Tf32) return DType::kF32;
-  return shape == MmaShape::kM16N8K16Bf16 ? DType::kBF16 : DType::kF16;
-}
-
 struct Place {
   Expr outer, k;  ///< row of A or column of B; position along k
 };
@@ -79,7 +68,7 @@ void NestBuilder::check_fragment(const StageState& state) {
   internal_check(product && product->op == BinaryOp::kMul && root->reduce == ReduceKind::kSum &&
                      !root->condition.get() && state.buffer->dtype == DType::kF32,
                  "{}: a tensor-core instruction computes a sum of products in f32", name);
-  int64_t sizes[] = {kRows, kColumns, depth_of(shape)};
+  int64_t sizes[] = {kMmaRows, kMmaColumns, geometry_of(shape).depth};
   for (size_t i = 0; i < 3; ++i) {
     bool fits = constant_of(state.leaf_extents[count - 3 + i]) == sizes[i] &&
                 state.is_reduce_leaf(static_cast<int>(count - 3 + i)) == (i == 2);
@@ -101,10 +90,10 @@ void NestBuilder::check_fragment(const StageState& state) {
 /// Elements that each thread holds of the stage's region.
 int64_t fragment_elements(const StageState& state) {
   auto [row_axis, column_axis] = fragment_axes(state);
-  int64_t elements = kResults;
+  int64_t elements = kMmaResults;
   for (size_t d = 0; d < state.extent.size(); ++d) {
     auto extent = constant_of(state.extent[d]);
-    int64_t unit = d == row_axis ? kRows : d == column_axis ? kColumns : 1;
+    int64_t unit = d == row_axis ? kMmaRows : d == column_axis ? kMmaColumns : 1;
     if (!extent || *extent % unit != 0) {
       internal_error("{}: a warp computes {} elements of dimension {}; that must be a multiple of {}",
                      state.op().name, to_string(state.extent[d]), d, unit);
@@ -119,10 +108,10 @@ Expr NestBuilder::fragment_tile(const StageState& state, const std::vector<Expr>
   auto [row_axis, column_axis] = fragment_axes(state);
   Expr flat(0);
   for (size_t d = 0; d < offsets.size(); ++d) {
-    int64_t unit = d == row_axis ? kRows : d == column_axis ? kColumns : 1;
+    int64_t unit = d == row_axis ? kMmaRows : d == column_axis ? kMmaColumns : 1;
     flat = flat * floordiv(state.extent[d], Expr(unit)) + floordiv(offsets[d], Expr(unit));
   }
-  return simplifier_.simplify(flat * Expr(kResults));
+  return simplifier_.simplify(flat * Expr(kMmaResults));
 }
 
 /// A consumer's read: it must be of an element that the reading thread itself holds.
@@ -131,8 +120,8 @@ Expr NestBuilder::read_fragment(const StageState& state, const std::vector<Expr>
   std::vector<Expr> offsets;
   for (size_t d = 0; d < indices.size(); ++d)
     offsets.push_back(simplifier_.simplify(indices[d] - state.low[d]));
-  Expr row = simplifier_.simplify(mod(offsets[row_axis], Expr(kRows)));
-  Expr column = simplifier_.simplify(mod(offsets[column_axis], Expr(kColumns)));
+  Expr row = simplifier_.simplify(mod(offsets[row_axis], Expr(kMmaRows)));
+  Expr column = simplifier_.simplify(mod(offsets[column_axis], Expr(kMmaColumns)));
   auto [group, member] = lane_digits(state.root->thread_var);
   std::vector<std::pair<const VarNode*, Expr>> digits(program_.thread_values.begin(), program_.thread_values.end());
   auto same = [&](const Expr& got, const Expr& held) {
@@ -154,13 +143,14 @@ Expr NestBuilder::read_fragment(const StageState& state, const std::vector<Expr>
 Stmt NestBuilder::load_operand(StageState& state, const Expr& factor, bool is_a, const std::vector<int>& leaves,
                             Buffer& fragment, Expr& index) {
   MmaShape shape = *state.stage->mma();
+  const MmaGeometry& geometry = geometry_of(shape);
   size_t count = state.leaf_vars.size();
-  DType dtype = operand_type(shape);
+  DType dtype = geometry.operand;
   Expr value = factor;
   if (const auto* node = value.as<CastNode>(); node && node->a.type().dtype == dtype) value = node->a;
   value = to_loads(state, value);
   if (value.type().dtype != dtype) value = cast(dtype, value);
-  int64_t elements = (is_a ? kRows : kColumns) * depth_of(shape) / 32, total = 1;
+  int64_t elements = is_a ? geometry.a_elements() : geometry.b_elements(), total = 1;
   std::vector<int> loops;
   index = Expr(0);
   for (int leaf : leaves) {
@@ -227,7 +217,7 @@ Stmt NestBuilder::build_mma(StageState& state, int first_reduce) {
   }
   Expr tile = fragment_tile(state, offsets);
   std::vector<Stmt> zeros;
-  for (int64_t e = 0; e < kResults; ++e)
+  for (int64_t e = 0; e < kMmaResults; ++e)
     zeros.push_back(store(state.buffer, tile + Expr(e), float_imm(DType::kF32, 0)));
   Stmt init = build_loops(state, data, 0, Purpose::kInitialize, true, block(std::move(zeros)));
 

@@ -5,11 +5,7 @@
 namespace gantry {
 namespace {
 
-constexpr int64_t kM = 16, kN = 8, kLanes = 32;
-
-int64_t depth_of(MmaShape shape) {
-  return shape == MmaShape::kM16N8K16Bf16 || shape == MmaShape::kM16N8K16F16 ? 16 : 8;
-}
+constexpr int64_t kM = kMmaRows, kN = kMmaColumns, kLanes = kMmaThreads;
 
 struct Place {
   Expr row, column;
@@ -57,7 +53,8 @@ Expr in_all_lanes(Expr value, int64_t lanes) {
 
 // The fragments are gathered into plain row-major tiles and multiplied there, a row of 8 columns at a time.
 Stmt mma_loops(MmaShape shape, const FragmentElement& d, const FragmentElement& a, const FragmentElement& b) {
-  const int64_t depth = depth_of(shape);
+  const MmaGeometry& geometry = geometry_of(shape);
+  const int64_t depth = geometry.depth;
   const Buffer a_tile = make_tile("mma.a", kM * depth), b_tile = make_tile("mma.b", depth * kN),
                d_tile = make_tile("mma.d", kM * kN);
   auto gather = [&](const Buffer& tile, int64_t columns, const FragmentElement& fragment, int64_t elements,
@@ -82,17 +79,17 @@ Stmt mma_loops(MmaShape shape, const FragmentElement& d, const FragmentElement& 
 
   const Expr lane = make_var("lane");
   std::vector<Stmt> scatter;
-  for (int64_t e = 0; e < kM * kN / kLanes; ++e) {
+  for (int64_t e = 0; e < kMmaResults; ++e) {
     auto [buffer, index] = d(lane, e);
     const Place at = place_in_d(lane, e);
     scatter.push_back(store(buffer, index, load(d_tile, at.row * Expr(kN) + at.column)));
   }
   Stmt body = block({
-      gather(a_tile, depth, a, kM * depth / kLanes,
+      gather(a_tile, depth, a, geometry.a_elements(),
              [&](const Expr& l, int64_t e) { return place_in_a(shape, l, e); }),
-      gather(b_tile, kN, b, depth * kN / kLanes,
+      gather(b_tile, kN, b, geometry.b_elements(),
              [&](const Expr& l, int64_t e) { return place_in_b(shape, l, e); }),
-      gather(d_tile, kN, d, kM * kN / kLanes, place_in_d),
+      gather(d_tile, kN, d, kMmaResults, place_in_d),
       multiply,
       for_loop(lane, 0, Expr(kLanes), LoopKind::kSerial, block(std::move(scatter))),
   });

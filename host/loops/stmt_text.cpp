@@ -129,25 +129,11 @@ void print_if(const IfNode* node, int indent, std::string& text, const Comments&
   line(text, indent, "}");
 }
 
-std::string_view word_of(MmaShape shape) {
-  switch (shape) {
-    case MmaShape::kM16N8K8Tf32:
-      return "m16n8k8.tf32";
-    case MmaShape::kM16N8K16Bf16:
-      return "m16n8k16.bf16";
-    case MmaShape::kM16N8K16F16:
-      return "m16n8k16.f16";
-    case MmaShape::kM16N8K8F16:
-      return "m16n8k8.f16";
-  }
-  return "?";
-}
-
 std::string mma_text(const MmaNode& node) {
   auto fragment = [](const Buffer& buffer, const Expr& index) {
     return fmt::format("{}[{}]", buffer->name, to_string(index));
   };
-  return fmt::format("mma.{} {} += {} * {}", word_of(node.shape), fragment(node.d, node.d_index),
+  return fmt::format("mma.{} {} += {} * {}", geometry_of(node.shape).name, fragment(node.d, node.d_index),
                      fragment(node.a, node.a_index), fragment(node.b, node.b_index));
 }
 

@@ -23,26 +23,6 @@ int64_t widest_thread_loop(const Stmt& s) {
   return threads;
 }
 
-struct Fragments {
-  DType operand;
-  int64_t a, b;  ///< elements of a thread
-};
-constexpr int64_t kResultElements = 4;
-
-Fragments fragments_of(MmaShape shape) {
-  switch (shape) {
-    case MmaShape::kM16N8K8Tf32:
-      return {DType::kF32, 4, 2};
-    case MmaShape::kM16N8K16Bf16:
-      return {DType::kBF16, 8, 4};
-    case MmaShape::kM16N8K16F16:
-      return {DType::kF16, 8, 4};
-    case MmaShape::kM16N8K8F16:
-      return {DType::kF16, 4, 2};
-  }
-  internal_error("unknown shape of a matrix instruction");
-}
-
 }  // namespace
 
 void LoopVerifier::check(const Stmt& s) {
@@ -271,18 +251,18 @@ void LoopVerifier::check_shuffle(const ShuffleNode& node) {
 
 void LoopVerifier::check_mma(const MmaNode& node) {
   check_meeting("a matrix instruction");
-  const Fragments elements = fragments_of(node.shape);
+  const MmaGeometry& geometry = geometry_of(node.shape);
   const auto check_fragment = [&](const Buffer& buffer, DType dtype) {
     use(buffer);
     expect(buffer->scope == BufferScope::kLocal && buffer->dtype == dtype, "{} is no fragment of {}", buffer->name,
            name_of(dtype));
   };
   check_fragment(node.d, DType::kF32);
-  check_fragment(node.a, elements.operand);
-  check_fragment(node.b, elements.operand);
-  access_run(node.d, node.d_index, kResultElements, Access::kStore);
-  access_run(node.a, node.a_index, elements.a, Access::kLoad);
-  access_run(node.b, node.b_index, elements.b, Access::kLoad);
+  check_fragment(node.a, geometry.operand);
+  check_fragment(node.b, geometry.operand);
+  access_run(node.d, node.d_index, kMmaResults, Access::kStore);
+  access_run(node.a, node.a_index, geometry.a_elements(), Access::kLoad);
+  access_run(node.b, node.b_index, geometry.b_elements(), Access::kLoad);
 }
 
 // --- CPUs

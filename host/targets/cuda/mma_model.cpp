@@ -10,7 +10,6 @@
 namespace gantry::cuda {
 namespace {
 
-constexpr int64_t kRows = 16, kColumns = 8;  // of an instruction's result
 constexpr double kSchedulers = 4;  // of a multiprocessor: each issues one instruction of a warp a cycle
 // As in gemm_model.cpp: a trip to the second-level cache and a pair of barriers, in cycles.
 constexpr double kStepLatency = 700, kHiddenStepLatency = 150;
@@ -21,16 +20,16 @@ double real(int64_t v) {
 
 // 32-bit registers of one instruction's operands.
 int64_t a_registers(const MmaTile& t) {
-  return kRows * t.depth() * t.operand_bytes() / 128;
+  return geometry_of(t.shape).a_elements() / geometry_of(t.shape).elements_of_register();
 }
 int64_t b_registers(const MmaTile& t) {
-  return kColumns * t.depth() * t.operand_bytes() / 128;
+  return geometry_of(t.shape).b_elements() / geometry_of(t.shape).elements_of_register();
 }
 
 // Cycles of a multiprocessor for one warp's instructions at one step of the instruction's depth.
 double warp_step_cycles(const MmaTile& t, const GpuModel& gpu) {
   double rate = t.shape == MmaShape::kM16N8K8Tf32 ? gpu.tf32_per_cycle : gpu.half_per_cycle;
-  int64_t tiles_m = t.warp_rows() / kRows, tiles_n = t.warp_columns() / kColumns;
+  int64_t tiles_m = t.warp_rows() / kMmaRows, tiles_n = t.warp_columns() / kMmaColumns;
   double arithmetic = real(t.warp_rows() * t.warp_columns() * t.depth()) / rate;
   // Every load of a warp takes one pass through shared memory's banks.
   double loads = real(tiles_m * a_registers(t) + tiles_n * b_registers(t));
@@ -49,7 +48,7 @@ double sum_seconds(const GemmWork& work, int64_t split, const GpuModel& gpu) {
 }
 
 bool can_run(const GemmWork& work, const MmaTile& t, const GpuModel& gpu, int64_t max_points) {
-  if (t.warp_rows() % kRows || t.warp_columns() % kColumns || t.threads() > 256) return false;
+  if (t.warp_rows() % kMmaRows || t.warp_columns() % kMmaColumns || t.threads() > 256) return false;
   if (t.warp_rows() * t.warp_columns() / 32 > max_points) return false;
   // Parts of a depth that is not known have no bounds that lowering could use.
   if (t.split > 1 && (work.symbolic || work.k < t.split * t.bk * 2)) return false;
@@ -59,12 +58,6 @@ bool can_run(const GemmWork& work, const MmaTile& t, const GpuModel& gpu, int64_
 
 }  // namespace
 
-int64_t MmaTile::depth() const {
-  return shape == MmaShape::kM16N8K16Bf16 || shape == MmaShape::kM16N8K16F16 ? 16 : 8;
-}
-int64_t MmaTile::operand_bytes() const {
-  return shape == MmaShape::kM16N8K8Tf32 ? 4 : 2;
-}
 int64_t MmaTile::shared_bytes() const {
   return (bm + bn) * (bk + row_padding()) * operand_bytes() * (double_buffer ? 2 : 1);
 }
@@ -97,8 +90,8 @@ LaunchWork mma_launch(const GemmWork& work, const MmaTile& t, const GpuModel& gp
   launch.blocks = work.batch * t.split * ceil_div(work.m, t.bm) * ceil_div(work.n, t.bn);
   launch.threads = t.threads();
   int64_t staged = t.double_buffer ? ceil_div((t.bm + t.bn) * t.bk, t.threads()) : 4;
-  launch.registers = t.warp_rows() * t.warp_columns() / 32 + t.warp_rows() / kRows * a_registers(t) +
-                     t.warp_columns() / kColumns * b_registers(t) + staged + 40;
+  launch.registers = t.warp_rows() * t.warp_columns() / 32 + t.warp_rows() / kMmaRows * a_registers(t) +
+                     t.warp_columns() / kMmaColumns * b_registers(t) + staged + 40;
   launch.shared_bytes = t.shared_bytes();
   double step = warp_step_cycles(t, gpu) * real(t.bk / t.depth());
   // Filling a tile: address arithmetic, a load, a conversion and a store of every element.
@@ -123,7 +116,7 @@ std::optional<MmaTile> choose_mma_tile(const GemmWork& work, Precision precision
   auto shape = mma_shape(precision, gpu);
   if (!shape) return std::nullopt;
   t.shape = *shape;
-  if (work.m < kRows || work.n < kColumns || work.k < t.depth()) return std::nullopt;
+  if (work.m < kMmaRows || work.n < kMmaColumns || work.k < t.depth()) return std::nullopt;
   std::optional<MmaTile> best;
   double best_seconds = INFINITY;
   auto consider = [&] {

@@ -20,8 +20,10 @@ struct MmaTile {
   int64_t warp_rows() const { return bm / warps_m; }
   int64_t warp_columns() const { return bn / warps_n; }
   int64_t threads() const { return 32 * warps_m * warps_n; }
-  int64_t depth() const;          ///< of one instruction along k
-  int64_t operand_bytes() const;  ///< of an element in shared memory
+  /// Of one instruction along k.
+  int64_t depth() const { return geometry_of(shape).depth; }
+  /// Of an element in shared memory.
+  int64_t operand_bytes() const { return byte_width(geometry_of(shape).operand); }
   /// Elements added to a row of k in shared memory: the eight rows that a warp reads at once begin four banks
   /// apart.
   int64_t row_padding() const { return 16 / operand_bytes(); }

@@ -15,21 +15,16 @@ namespace {
 
 constexpr int kAllLanes = -1, kWarpClamp = 0x1f;
 
-struct MmaInstruction {
-  llvm::Intrinsic::ID id;
-  int a_registers, b_registers;
-  int per_register;  ///< operand elements
-};
-MmaInstruction instruction_of(MmaShape shape) {
+llvm::Intrinsic::ID intrinsic_of(MmaShape shape) {
   switch (shape) {
     case MmaShape::kM16N8K8Tf32:
-      return {llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32, 4, 2, 1};
+      return llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
     case MmaShape::kM16N8K16Bf16:
-      return {llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16, 4, 2, 2};
+      return llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16;
     case MmaShape::kM16N8K16F16:
-      return {llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32, 4, 2, 2};
+      return llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
     case MmaShape::kM16N8K8F16:
-      return {llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_f32_f32, 2, 1, 2};
+      return llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_f32_f32;
   }
   internal_error("unknown matrix instruction");
 }
@@ -79,24 +74,24 @@ Value* WarpStatements::load_fragment(const Buffer& buffer, Value* index, int64_t
 
 void WarpStatements::mma(const MmaNode& node) {
   expressions_.forget();
-  const MmaInstruction instruction = instruction_of(node.shape);
-  const bool is_half = node.shape == MmaShape::kM16N8K16F16 || node.shape == MmaShape::kM16N8K8F16;
+  const MmaGeometry& geometry = geometry_of(node.shape);
+  const bool is_half = geometry.operand == DType::kF16;
   // f16 operands are pairs of halves, the others the bits of a register.
   llvm::Type* type = is_half ? with_lanes(b_.getHalfTy(), 2) : static_cast<llvm::Type*>(b_.getInt32Ty());
   std::vector<Value*> operands;
-  auto add = [&](const Buffer& buffer, const Expr& index, int registers) {
+  auto add = [&](const Buffer& buffer, const Expr& index, int64_t elements) {
     Value* first = expressions_.emit_index(index);
-    for (int i = 0; i < registers; ++i) {
-      operands.push_back(load_fragment(buffer, first, int64_t{i} * instruction.per_register, type));
+    for (int64_t i = 0; i < elements; i += geometry.elements_of_register()) {
+      operands.push_back(load_fragment(buffer, first, i, type));
     }
   };
-  add(node.a, node.a_index, instruction.a_registers);
-  add(node.b, node.b_index, instruction.b_registers);
-  constexpr int kSums = 4;
+  add(node.a, node.a_index, geometry.a_elements());
+  add(node.b, node.b_index, geometry.b_elements());
   Value* first = expressions_.emit_index(node.d_index);
-  for (int i = 0; i < kSums; ++i) operands.push_back(load_fragment(node.d, first, i, b_.getFloatTy()));
-  Value* result = b_.CreateIntrinsic(instruction.id, {}, operands);
-  for (unsigned i = 0; i < kSums; ++i) {
+  for (int64_t i = 0; i < kMmaResults; ++i)
+    operands.push_back(load_fragment(node.d, first, i, b_.getFloatTy()));
+  Value* result = b_.CreateIntrinsic(intrinsic_of(node.shape), {}, operands);
+  for (unsigned i = 0; i < kMmaResults; ++i) {
     Value* index = b_.CreateNSWAdd(first, b_.getInt64(i));
     b_.CreateAlignedStore(b_.CreateExtractValue(result, i), buffers_.element(*node.d, index),
                           buffers_.alignment(*node.d));
