@@ -10,6 +10,7 @@
 
 #include "host/cli/statistics/estimate.h"
 #include "host/cli/text.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -36,8 +37,8 @@ std::string heading(const BenchReport& report) {
   if (report.device.starts_with("cuda") && report.device != "cuda-emulated") {
     for (const rpc::GpuInfo& gpu : board.gpus) text += gpu_line(gpu);
   }
-  text += fmt::format("  code     {} on {}, {} thread{}, {}module {}\n", r.target, report.device, r.threads,
-                      r.threads == 1 ? "" : "s", report.precision.empty() ? "" : report.precision + ", ",
+  text += fmt::format("  code     {} on {}, {}, {}module {}\n", r.target, report.device,
+                      counted(r.threads, "thread"), report.precision.empty() ? "" : report.precision + ", ",
                       report.module_digest.substr(0, 12));
   if (const std::string program = program_text(report.program_choice); !program.empty())
     text += fmt::format("  program  {}; the module has {} for some sizes alone\n", visible_line(program),
@@ -49,16 +50,11 @@ std::string heading(const BenchReport& report) {
   return text;
 }
 
-std::string count_of(size_t count, const char* what, const char* plural) {
-  return fmt::format("{} {}", count, count == 1 ? what : plural);
-}
-
 std::string samples_text(const Measurement& m) {
   const size_t samples = m.samples_ms().size();
   const uint32_t number = m.processes.front().number;
   const size_t used = speed_of(m.processes).size(), left_out = m.processes.size() - used;
-  return fmt::format("{} in {}{}{}", count_of(samples, "sample", "samples"),
-                     count_of(used, "process", "processes"),
+  return fmt::format("{} in {}{}{}", counted(samples, "sample"), counted(used, "process", "processes"),
                      left_out == 0 ? "" : fmt::format(" ({} more disturbed)", left_out),
                      number == 1 ? "" : fmt::format(", each the mean of {} runs", number));
 }
@@ -124,7 +120,7 @@ std::string start_line(const Measurement& m) {
   return fmt::format("  start    {}first inference {}, warm-up {} ({})\n",
                      loads.empty() ? "" : "load " + duration_text(median_of(loads)) + ", ",
                      duration_text(median_of(firsts)), duration_text(median_of(warm_ups)),
-                     count_of(static_cast<size_t>(std::lround(median_of(runs))), "run", "runs"));
+                     counted(std::lround(median_of(runs)), "run"));
 }
 
 std::string memory_lines(const Measurement& m) {
@@ -196,7 +192,7 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
       m.processes, [](const ProcessMeasurement& process) { return process.warm_up.steady == false; });
   if (restless > 0) {
     warnings.push_back(fmt::format("{} of {} never became steady; --duration or --warmup may help", restless,
-                                   count_of(m.processes.size(), "process", "processes")));
+                                   counted(m.processes.size(), "process", "processes")));
   }
   if (m.processes.size() == 1) {
     warnings.push_back("one process only: others may differ by 1 to 2 %, which its interval does not show");
@@ -222,8 +218,8 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
                     100 * s.stddev / median));
   }
   if (samples.size() < 10) {
-    warnings.push_back(fmt::format("only {}; percentiles and comparisons want more",
-                                   count_of(samples.size(), "sample", "samples")));
+    warnings.push_back(
+        fmt::format("only {}; percentiles and comparisons want more", counted(samples.size(), "sample")));
   }
 }
 
@@ -236,12 +232,11 @@ std::vector<std::string> others_text(const Measurement& m) {
   for (const rpc::OtherWork& work : all) {
     const double ms = work.runs.ms + work.loads.ms + work.transfers.ms;
     if (ms < kBlinkMs) continue;
-    lines.push_back(
-        fmt::format("{} used the board meanwhile: {} for {}, {} for {}, data for {}",
-                    work.key.empty() ? work.address : fmt::format("{} ({})", work.key, work.address),
-                    count_of(work.runs.count, "run", "runs"), duration_text(work.runs.ms),
-                    count_of(work.loads.count, "load", "loads"), duration_text(work.loads.ms),
-                    duration_text(work.transfers.ms)));
+    lines.push_back(fmt::format(
+        "{} used the board meanwhile: {} for {}, {} for {}, data for {}",
+        work.key.empty() ? work.address : fmt::format("{} ({})", work.key, work.address),
+        counted(work.runs.count, "run"), duration_text(work.runs.ms), counted(work.loads.count, "load"),
+        duration_text(work.loads.ms), duration_text(work.transfers.ms)));
   }
   return lines;
 }
@@ -293,10 +288,9 @@ std::vector<std::string> machine_warnings(const Measurement& m) {
   if (cut_off > 0 || m.last.reached_deadline) {
     warnings.push_back(fmt::format(
         "{} cut off by gantry-device's --deadline of {:.4g} s for one request: {}",
-        cut_off > 0
-            ? fmt::format("{} of {} {}", cut_off, count_of(m.processes.size(), "process", "processes"),
-                          cut_off == 1 ? "was" : "were")
-            : "timing kernels was",
+        cut_off > 0 ? fmt::format("{} of {} {}", cut_off, counted(m.processes.size(), "process", "processes"),
+                                  cut_off == 1 ? "was" : "were")
+                    : "timing kernels was",
         m.board.deadline_ms / 1e3, cut_off > 0 ? "some samples are missing" : "few runs or none were timed"));
   }
   if (m.board.logical_cpus > 0 && m.last.threads > static_cast<int64_t>(m.board.logical_cpus)) {

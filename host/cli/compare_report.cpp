@@ -7,6 +7,7 @@
 
 #include "host/cli/json_values.h"
 #include "host/cli/text.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -67,9 +68,9 @@ std::string sides_table(const CompareReport& report) {
   for (const auto& [side, median] : sides) {
     table.row({side->name, duration_text(median), std::to_string(side->processes.size()),
                std::to_string(side->samples()),
-               fmt::format("{}, {}, {}{} thread{}", side->board, side->target,
-                           side->precision.empty() ? "" : side->precision + ", ", side->threads,
-                           side->threads == 1 ? "" : "s")});
+               fmt::format("{}, {}, {}{}", side->board, side->target,
+                           side->precision.empty() ? "" : side->precision + ", ",
+                           counted(side->threads, "thread"))});
   }
   return table.str();
 }
@@ -88,8 +89,8 @@ std::string disturbance_lines(const CompareReport& report) {
 }
 
 std::string history_text(const HistoryReport& history) {
-  std::string text = fmt::format("{}: {} result{} of {}\n", history.file, history.points,
-                                 history.points == 1 ? "" : "s", history.series);
+  std::string text =
+      fmt::format("{}: {} of {}\n", history.file, counted(history.points, "result"), history.series);
   if (history.points < kFewestPoints) {
     return text + fmt::format("  changes are looked for from {} results on\n", kFewestPoints);
   }

@@ -13,6 +13,7 @@
 #include "host/support/folder_lock.h"
 #include "host/support/input_file.h"
 #include "host/support/output_file.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -71,9 +72,8 @@ HistoryEntry history_entry(const ReportSummary& report, const std::string& label
   for (const ProcessSamples& process : report.processes) {
     entry.point.process_medians_ms.push_back(median_of(process.samples_ms));
   }
-  entry.series =
-      fmt::format("{} on {} ({}), {}, {} thread{}", std::filesystem::path(report.model).stem().string(),
-                  report.board, report.cpu, report.device, report.threads, report.threads == 1 ? "" : "s");
+  entry.series = fmt::format("{} on {} ({}), {}, {}", std::filesystem::path(report.model).stem().string(),
+                             report.board, report.cpu, report.device, counted(report.threads, "thread"));
   if (report.streams > 0) entry.series += fmt::format(", {} streams", report.streams);
   if (report.cold) entry.series += ", cold";
   for (const auto& [name, type] : report.inputs) {

@@ -15,6 +15,7 @@
 #include "host/onnx/model_weights.h"
 #include "host/onnx/unsupported.h"
 #include "host/support/error.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -165,10 +166,10 @@ std::string to_json(const std::filesystem::path& path, const Summary& summary) {
 
 std::string weights_text(const ModelWeights& weights) {
   const auto amount = [](const WeightCount& count) {
-    const auto number = static_cast<double>(count.parameters);
-    return fmt::format("{} parameter{}, {}",
-                       number < 1000 ? std::to_string(count.parameters) : count_text(number),
-                       count.parameters == 1 ? "" : "s", bytes_text(static_cast<double>(count.bytes)));
+    const std::string parameters = count.parameters < 1000
+                                       ? counted(count.parameters, "parameter")
+                                       : count_text(static_cast<double>(count.parameters)) + " parameters";
+    return fmt::format("{}, {}", parameters, bytes_text(static_cast<double>(count.bytes)));
   };
   std::string text =
       fmt::format("  weights  {} in {} tensors\n", amount(weights.total), weights.total.tensors);

@@ -181,8 +181,8 @@ class Optimizer {
       if (options_.print_each) print_graph(name);
     }
     if (!skipped_.empty()) {
-      report_ += fmt::format("// stopped after {} {}; left out: {}\n", context_.rewrites,
-                             context_.rewrites == 1 ? "rewrite" : "rewrites", fmt::join(skipped_, ", "));
+      report_ += fmt::format("// stopped after {}; left out: {}\n", counted(context_.rewrites, "rewrite"),
+                             fmt::join(skipped_, ", "));
     } else if (given_) {
       const bool deciding = std::ranges::find(passes, kDecidingPass, &Pass::name) != passes.end();
       expect_all_taken(*given_, target_, deciding, [&](const NodeDecision& decision) {

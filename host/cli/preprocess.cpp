@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "host/support/error.h"
+#include "host/support/words.h"
 #include "host/tensor/element.h"
 
 namespace gantry::cli {
@@ -92,16 +93,16 @@ Colour complete_colour(Geometry& geometry, const Preprocess& preprocess, const r
                     geometry.channels));
   }
   no_image(wanted, source,
-           fmt::format("{} has {} channel{}; say colour = \"{}\" in the file of --preprocess",
-                       preprocess.name, channels, channels == 1 ? "" : "s", channels == 1 ? "rgb" : "gray"));
+           fmt::format("{} has {}; say colour = \"{}\" in the file of --preprocess", preprocess.name,
+                       counted(channels, "channel"), channels == 1 ? "rgb" : "gray"));
 }
 
 /// Means and deviations are for all channels or for each.
 void check_statistics(const Preprocess& p, int64_t channels, const rpc::TensorDescription& wanted) {
   for (const auto& [key, values] : {std::pair{"mean", &p.mean}, std::pair{"std", &p.std}}) {
     if (values->size() == 1 || static_cast<int64_t>(values->size()) == channels) continue;
-    user_error("--preprocess {}: {} has {} numbers, but input '{}' takes {} channel{}", p.name, key,
-               values->size(), wanted.name, channels, channels == 1 ? "" : "s");
+    user_error("--preprocess {}: {} has {} numbers, but input '{}' takes {}", p.name, key, values->size(),
+               wanted.name, counted(channels, "channel"));
   }
 }
 

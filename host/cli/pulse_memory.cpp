@@ -10,6 +10,7 @@
 #include "host/support/error.h"
 #include "host/support/folder_lock.h"
 #include "host/support/output_file.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -97,7 +98,7 @@ void PulseMemory::remember(const std::string& machine, double level) const {
 }
 
 std::string pulse_machine(const rpc::BoardInfo& board, int threads, const std::string& cpus) {
-  return fmt::format("{}, {}, {} thread{}{}", board.cpu, board.hostname, threads, threads == 1 ? "" : "s",
+  return fmt::format("{}, {}, {}{}", board.cpu, board.hostname, counted(threads, "thread"),
                      cpus.empty() ? "" : " on " + cpus);
 }
 

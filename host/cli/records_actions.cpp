@@ -16,6 +16,7 @@
 #include "host/support/error.h"
 #include "host/support/input_file.h"
 #include "host/support/output_file.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {

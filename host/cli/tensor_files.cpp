@@ -16,6 +16,7 @@
 #include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -211,9 +212,8 @@ class Collector {
       user_error("{}: has no {}_0.pb: no data set of ONNX{}", typed_, option_.kind, hint);
     }
     if (fs::exists(file(tensors_.size()), code)) {
-      user_error("{}: has a file {}, but the model has {} {}{}", typed_,
-                 file(tensors_.size()).filename().string(), tensors_.size(), option_.kind,
-                 tensors_.size() == 1 ? "" : "s");
+      user_error("{}: has a file {}, but the model has {}", typed_, file(tensors_.size()).filename().string(),
+                 counted(tensors_.size(), option_.kind));
     }
     for (size_t i = 0; i < tensors_.size() && fs::exists(file(i), code); ++i) {
       if (!named_[i]) place(i, {to_host_tensor(*read_tensor_file(file(i)).data), file(i).string()}, false);

@@ -54,10 +54,6 @@ std::string count_text(double value) {
   return number_text(value);
 }
 
-std::string counted(int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 Table::Table(std::vector<std::pair<std::string, Align>> columns) : columns_(std::move(columns)) {}
 
 void Table::row(std::vector<std::string> cells) {

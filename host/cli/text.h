@@ -23,9 +23,6 @@ std::string rough_duration_text(double seconds);
 /// "1.8 G", "250 M", "12 k"
 std::string count_text(double value);
 
-/// "1 record", "12 records"
-std::string counted(int64_t count, std::string_view what);
-
 /// Columns padded to their widest cell; the numeric ones flush right.
 class Table {
  public:

@@ -10,6 +10,7 @@
 #include "host/cli/json_values.h"
 #include "host/cli/text.h"
 #include "host/graph/text.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -128,7 +129,7 @@ std::string changes_text(const TuneReport& report, const std::vector<tune::Chang
   if (changes.empty()) return "";
   const auto tried = std::ranges::count(changes, tune::Effort::kQuick, &tune::ChangeTrial::effort);
   const auto known = std::ranges::count(changes, true, &tune::ChangeTrial::remembered);
-  std::string text = fmt::format("{} {}{} tried on the whole network", tried, what, tried == 1 ? "" : "s");
+  std::string text = counted(tried, what) + " tried on the whole network";
   if (known > 0) text += fmt::format(" ({} before, as records say)", known);
   const tune::ChangeTrial& last = changes.back();
   if (!last.accepted) return text + ", none accepted\n";

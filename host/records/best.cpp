@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "host/records/record.h"
+#include "host/support/words.h"
 
 namespace gantry::records {
 namespace {
@@ -38,8 +39,7 @@ std::vector<std::string> differences(const Setting& own, const Setting& asked) {
   if (!asked.machine.empty()) add(own.machine, asked.machine, "");
   if (own.features != asked.features) said.emplace_back("other CPU features");
   if (asked.threads != 0 && own.threads != asked.threads)
-    said.push_back(
-        fmt::format("{} thread{}, not {}", own.threads, own.threads == 1 ? "" : "s", asked.threads));
+    said.push_back(fmt::format("{}, not {}", counted(own.threads, "thread"), asked.threads));
   add(own.precision, asked.precision, "precision ");
   add(own.optimize, asked.optimize, "--optimize ");
   if (own.generator != asked.generator)

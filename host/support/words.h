@@ -1,8 +1,12 @@
 // Small things that text is asked for.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace gantry {
@@ -19,6 +23,12 @@ inline std::string_view without_byte_order_mark(std::string_view text) {
   constexpr std::string_view kMark = "\xef\xbb\xbf";
   if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   return text;
+}
+
+/// "1 record", "12 records"; `several` where more of it are not called so with an s.
+inline std::string counted(int64_t count, std::string_view one, std::string_view several = {}) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return several.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, several);
 }
 
 /// What a board, or its type, may be called: letters, digits, '.', '-' and '_', 64 of them at most.

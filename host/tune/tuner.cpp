@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "host/support/words.h"
 #include "host/tune/tuner_run.h"
 
 namespace gantry::tune {
@@ -166,7 +167,7 @@ bool Tuner::play_batches() {
     batches.push_back(std::move(trials));
   }
   if (batches.empty()) return false;
-  tell(fmt::format("trying {} candidate{}", count, count == 1 ? "" : "s"));
+  tell(fmt::format("trying {}", counted(count, "candidate")));
   const double begun = worked();
   std::vector<Batch> results = tools_.measurer.measure(choices_, batches, Effort::kQuick);
   for (size_t i = 0; i < batches.size(); ++i) {
@@ -328,7 +329,7 @@ void Tuner::accept_promising() {
     if (states_[i].promising) trials.push_back({i, states_[i].promising->first});
   }
   if (trials.empty() || elapsed() + final_seconds() + sure_estimate() > options_.seconds) return;
-  tell(fmt::format("confirming {} candidate{}", trials.size(), trials.size() == 1 ? "" : "s"));
+  tell(fmt::format("confirming {}", counted(trials.size(), "candidate")));
   const double begun = worked();
   const std::vector<std::pair<Trial, Ratio>> results = measured(trials, Effort::kSure);
   sure_seconds_ = std::max(sure_seconds_, worked() - begun);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "host/support/words.h"
 #include "host/tune/tuner_run.h"
 
 namespace gantry::tune {
@@ -82,8 +83,7 @@ std::vector<std::pair<Trial, Ratio>> Tuner::confirm(std::vector<std::optional<Ra
   const std::vector<Trial> trials = to_confirm();
   const bool combines = choices_.combined != untuned_.combined, separates = choices_.apart != untuned_.apart;
   if (trials.empty() && !combines && !separates) return {};
-  tell(
-      fmt::format("confirming what was found for {} kernel{}", trials.size(), trials.size() == 1 ? "" : "s"));
+  tell(fmt::format("confirming what was found for {}", counted(trials.size(), "kernel")));
   std::vector<Trial> kernels, laid;
   for (const Trial& trial : trials) (states_[trial.task].laid ? laid : kernels).push_back(trial);
   const Choices accepted = std::exchange(choices_, untuned_);  // what is compared with

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "host/support/suggest.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -23,8 +24,13 @@ TEST(Text, DurationsCarryAFittingUnit) {
   EXPECT_EQ(duration_text(0), "0 ns");
   EXPECT_EQ(rough_duration_text(98.4), "98 s");
   EXPECT_EQ(rough_duration_text(299), "4 min");
+}
+
+TEST(Text, CountsHaveTheirPlural) {
   EXPECT_EQ(counted(0, "record"), "0 records");
   EXPECT_EQ(counted(1, "record"), "1 record");
+  EXPECT_EQ(counted(1, "process", "processes"), "1 process");
+  EXPECT_EQ(counted(2, "process", "processes"), "2 processes");
 }
 
 TEST(Text, BytesCarryBinaryUnits) {

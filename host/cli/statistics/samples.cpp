@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "host/support/error.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -85,8 +86,8 @@ double log_median(std::span<const double> times_ms, std::string_view what) {
 Estimate log_median_within(const ProcessSamples& process, std::string_view what) {
   const size_t samples = process.samples_ms.size();
   if (samples < kFewestSamples) {
-    user_error("{} has {} sample{}; an interval needs at least {}: measure more, or in several processes",
-               what, samples, samples == 1 ? "" : "s", kFewestSamples);
+    user_error("{} has {}; an interval needs at least {}: measure more, or in several processes", what,
+               counted(samples, "sample"), kFewestSamples);
   }
   const std::vector<double> logs = logs_of(process.samples_ms, what);
   const auto count = static_cast<double>(samples);

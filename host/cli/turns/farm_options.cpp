@@ -54,8 +54,8 @@ BoardsWanted boards_wanted(const FarmOptions& options) {
   if (wanted.count == 0)
     user_error("--board {0}: how many boards? {1} is one, {1}:4 are four", options.board, wanted.type);
   if (wanted.count > options.most_boards)
-    user_error("--board {}: this command measures on {} board{} at most; give --board {}{}", options.board,
-               options.most_boards, options.most_boards == 1 ? "" : "s", wanted.type,
+    user_error("--board {}: this command measures on {} at most; give --board {}{}", options.board,
+               counted(options.most_boards, "board"), wanted.type,
                options.most_boards == 1 ? "" : fmt::format(":{}", options.most_boards));
   return wanted;
 }

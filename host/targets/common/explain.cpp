@@ -18,6 +18,7 @@
 #include "host/ops/op.h"
 #include "host/ops/recurrent.h"
 #include "host/passes/layout_behaviour.h"
+#include "host/support/words.h"
 
 namespace gantry {
 namespace {
@@ -40,8 +41,8 @@ bool is_half(const Node& node) {
 }
 
 void add_tile_unit(Words& words, TileUnit unit, int64_t parts) {
-  words.push_back(fmt::format("{} of {} {} part{}", name_of(unit), parts, name_of(geometry_of(unit).element),
-                              parts == 1 ? "" : "s"));
+  const std::string part = fmt::format("{} part", name_of(geometry_of(unit).element));
+  words.push_back(fmt::format("{} of {}", name_of(unit), counted(parts, part)));
 }
 
 const Decision* decision_of(const Node& node) {
@@ -155,7 +156,7 @@ void explain_dense(const Node& node, const Target& target, Explanation& explanat
 void explain_recurrence(const RecurrenceForm& form, Words& words) {
   if (form.weight_block == 0) return words.emplace_back("weights as in the model"), void();
   words.push_back(fmt::format("strips of {} columns", form.weight_block));
-  words.push_back(fmt::format("{} sequence{} at once", form.sequences, form.sequences == 1 ? "" : "s"));
+  words.push_back(counted(form.sequences, "sequence") + " at once");
   if (form.directions_in_turn) words.emplace_back("one direction after the other");
 }
 
