@@ -273,6 +273,37 @@ int list_passes() {
   return 0;
 }
 
+/// Where -o writes the graph; none: it is printed.
+std::optional<GirOutput> output_of(const Options& options, const Invocation& invocation) {
+  if (options.output.empty()) return std::nullopt;
+  if (!options.before.empty()) refuse(options.given, {"--after"}, "-o writes the graph at one stage");
+  invocation.outputs->reads(options.model, "the model");
+  return std::optional<GirOutput>(std::in_place, options.output, options.force, invocation);
+}
+
+/// The graph after its passes, and the kernels, as far as `options` asks for them.
+void print_stages(const Graph& graph, const Target& target, CompileOptions& compile, const Options& options,
+                  const std::vector<std::string>& names, Source& source, Progress& progress) {
+  const bool code = options.shows_kernels() || options.list;
+  GraphPrinter printer(names, options.before, wanted_stages(options, names), !code);
+  compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) {
+    if (!options.node.empty()) source.history.record(pass, after);
+    printer(pass, after);
+  };
+  LoopSteps steps;
+  if (options.loops && options.all) {
+    compile.observer.loop_pass = [&](std::string_view step, const LoopKernel& kernel) {
+      steps.steps.emplace_back(step, kernel);
+    };
+  }
+  try {
+    const LoweredProgram program = lower_program(graph, target, compile);
+    progress.clear();
+    if (code) print_kernels(program, target, options, source, steps);
+  } catch (const Finished&) {
+  }
+}
+
 int show_ir(const Options& options, const Invocation& invocation) {
   if (options.list_passes) return list_passes();
   if (options.model.empty())
@@ -287,19 +318,13 @@ int show_ir(const Options& options, const Invocation& invocation) {
   if (options.before == "import") user_error("--before import: nothing comes before it");
   if (is_module_file(options.model))
     user_error("{}: is a module; ir takes a model (.onnx) or graph text (.gir)", options.model);
-  std::optional<GirOutput> output;
-  if (!options.output.empty()) {
-    if (!options.before.empty()) refuse(options.given, {"--after"}, "-o writes the graph at one stage");
-    invocation.outputs->reads(options.model, "the model");
-    output.emplace(options.output, options.force, invocation);
-  }
+  std::optional<GirOutput> output = output_of(options, invocation);
   Source source;
   const Graph graph = import_model(
       options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation, optimize,
       [&](const std::string& name, const std::string& op) { source.nodes.emplace_back(name, op); },
       {}, read_custom_ops(options.custom_ops, invocation));
 
-  const bool code = options.shows_kernels() || options.list;
   Progress progress(invocation.verbosity());
   CompileOptions compile = compile_options({target}, options.opt_level, progress);
   compile.verify = options.verify;
@@ -331,23 +356,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
     write_graph(graph, target, compile, options, names, *output);
     return 0;
   }
-  GraphPrinter printer(names, options.before, wanted_stages(options, names), !code);
-  compile.observer.graph_pass = [&](const std::string& pass, const Graph& after) {
-    if (!options.node.empty()) source.history.record(pass, after);
-    printer(pass, after);
-  };
-  LoopSteps steps;
-  if (options.loops && options.all) {
-    compile.observer.loop_pass = [&](std::string_view step, const LoopKernel& kernel) {
-      steps.steps.emplace_back(step, kernel);
-    };
-  }
-  try {
-    const LoweredProgram program = lower_program(graph, target, compile);
-    progress.clear();
-    if (code) print_kernels(program, target, options, source, steps);
-  } catch (const Finished&) {
-  }
+  print_stages(graph, target, compile, options, names, source, progress);
   return 0;
 }
 

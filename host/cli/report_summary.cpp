@@ -197,6 +197,38 @@ ReportSummary summary_of(const BenchReport& report) {
   return summary;
 }
 
+namespace {
+
+/// What makes times less sure than their samples tell.
+struct Doubt {
+  std::string warning;
+  double spread = 0;
+};
+
+std::vector<Doubt> doubts_of(const ReportSummary& report) {
+  std::vector<Doubt> doubts;
+  if (report.processes.size() == 1) {
+    doubts.push_back({fmt::format("one process; that others differ by about {:.0f} % is assumed",
+                                  100 * kAssumedProcessSpread)});
+  }
+  if (report.throttled.value_or(false)) doubts.push_back({"the machine was throttled", kThrottledSpread});
+  if (report.restless_processes > 0) doubts.push_back({"measured before it was steady", kRestlessSpread});
+  if (report.uses_disturbed) {
+    const double share = report.disturbed_share.value_or(0);
+    doubts.push_back({fmt::format("something outside of the machine's sight used its cores for "
+                                  "{:.0f} % of the time; too little was undisturbed to count alone",
+                                  100 * share),
+                      kDisturbedSpread * share});
+  }
+  if (report.others_share.value_or(0) > kUsualLoad) {
+    doubts.push_back({fmt::format("other processes used {:.0f} % of the machine", 100 * *report.others_share),
+                      *report.others_share});
+  }
+  return doubts;
+}
+
+}  // namespace
+
 Comparability comparability(const ReportSummary& base, const ReportSummary& other) {
   Comparability result;
   double variance = kApartSpread * kApartSpread;
@@ -233,30 +265,9 @@ Comparability comparability(const ReportSummary& base, const ReportSummary& othe
   };
   differ("input", inputs(base), inputs(other));
   for (const ReportSummary* report : {&base, &other}) {
-    if (report->processes.size() == 1) {
-      result.warnings.push_back(
-          fmt::format("{}: one process; that others differ by about {:.0f} % is assumed", report->name,
-                      100 * kAssumedProcessSpread));
-    }
-    if (report->throttled.value_or(false)) {
-      result.warnings.push_back(report->name + ": the machine was throttled");
-      widen(kThrottledSpread);
-    }
-    if (report->restless_processes > 0) {
-      result.warnings.push_back(report->name + ": measured before it was steady");
-      widen(kRestlessSpread);
-    }
-    if (report->uses_disturbed) {
-      result.warnings.push_back(
-          fmt::format("{}: something outside of the machine's sight used its cores for "
-                      "{:.0f} % of the time; too little was undisturbed to count alone",
-                      report->name, 100 * report->disturbed_share.value_or(0)));
-      widen(kDisturbedSpread * report->disturbed_share.value_or(0));
-    }
-    if (report->others_share.value_or(0) > kUsualLoad) {
-      result.warnings.push_back(fmt::format("{}: other processes used {:.0f} % of the machine", report->name,
-                                            100 * *report->others_share));
-      widen(*report->others_share);
+    for (const Doubt& doubt : doubts_of(*report)) {
+      result.warnings.push_back(fmt::format("{}: {}", report->name, doubt.warning));
+      widen(doubt.spread);
     }
   }
   result.extra_spread = std::sqrt(variance);

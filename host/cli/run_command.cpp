@@ -202,6 +202,77 @@ void trace_run(const Options& options, Execution& execution, const Invocation& i
   write_trace(trace, options.trace, expect_trace_format(options.trace, "--trace"));
 }
 
+/// What becomes of the outputs: they are saved, compared with their references, and told of. What cannot be
+/// written is thrown by the caller, after the results, which took longer.
+class Results {
+ public:
+  /// Reads the references, before anything runs, so that a wrong name fails at once.
+  Results(const Options& options, const std::vector<rpc::TensorDescription>& outputs)
+      : options_(options),
+        outputs_(outputs),
+        places_(output_files(outputs, options.outputs)),
+        references_(read_tensor_files(outputs, options.expected,
+                                      {.name = "--expect", .kind = "output", .exact_type = false})) {}
+
+  /// Of all outputs, in their order.
+  void take(size_t i, HostTensor tensor) {
+    std::string saved_to = places_.files[i];
+    try {
+      if (!saved_to.empty()) write_output(saved_to, outputs_[i].name, tensor);
+    } catch (const Error& error) {
+      if (!unwritten_) unwritten_ = error;
+      saved_to.clear();
+    }
+    if (saved_to.empty()) saved_to = places_.archive;
+    if (options_.json) {
+      json_.push_back(output_json(outputs_[i].name, tensor, saved_to));
+    } else {
+      text_ += output_text(outputs_[i].name, tensor, saved_to);
+    }
+    if (references_[i]) compare(i, tensor);
+    if (!places_.archive.empty()) archived_.push_back(std::move(tensor));
+  }
+
+  void close() {
+    try {
+      if (!places_.archive.empty()) save_archive(places_.archive, outputs_, archived_);
+    } catch (const Error& error) {
+      if (!unwritten_) unwritten_ = error;
+    }
+  }
+
+  const nlohmann::ordered_json& json() const { return json_; }
+  const std::string& text() const { return text_; }
+  bool agree() const { return agree_; }
+  const std::optional<Error>& unwritten() const { return unwritten_; }
+
+ private:
+  void compare(size_t i, const HostTensor& tensor) {
+    const auto& [reference, source] = *references_[i];
+    const Deviation deviation = compare_tensors(tensor, reference, outputs_[i].name, source);
+    const bool within = deviation.within(options_.tolerance);
+    agree_ = agree_ && within;
+    if (options_.json) {
+      json_.back()["deviation"] = number_json(deviation.relative);
+      json_.back()["agrees"] = within;
+    } else {
+      text_ += fmt::format("  {} {}: max |difference| / max |expected| = {:.3g} (at most {:g})\n",
+                           within ? "agrees with" : "DIFFERS from", source, deviation.relative,
+                           options_.tolerance);
+    }
+  }
+
+  const Options& options_;
+  const std::vector<rpc::TensorDescription>& outputs_;
+  const OutputFiles places_;
+  const std::vector<std::optional<FileTensor>> references_;
+  nlohmann::ordered_json json_ = nlohmann::ordered_json::array();
+  std::string text_;
+  std::vector<HostTensor> archived_;
+  bool agree_ = true;
+  std::optional<Error> unwritten_;
+};
+
 int run(const Options& options, const Invocation& invocation) {
   if (options.expected.empty()) {
     refuse(options.execution.given, {"--tolerance"}, "without --expect nothing is compared with a reference");
@@ -209,73 +280,34 @@ int run(const Options& options, const Invocation& invocation) {
   plan_files(options, *invocation.outputs);
   Execution execution = prepare_execution(options.execution, invocation);
   const auto& loaded = execution.loaded;
-  const auto& [files, archive] = output_files(loaded.outputs, options.outputs);
-  // Read before anything runs, so that a wrong name fails at once.
-  const FileOption expect{.name = "--expect", .kind = "output", .exact_type = false};
-  const auto references = read_tensor_files(loaded.outputs, options.expected, expect);
-  bool agrees = true;
-  std::optional<Error> unwritten;  // told after the results, which took longer
+  Results results(options, loaded.outputs);
   Progress progress(invocation.verbosity());
   progress.update("running on " + execution.machine->label(), -1);
   const double milliseconds = static_cast<double>(timed_run(execution).run.count()) / 1e6;
-  std::vector<HostTensor> archived;
-  nlohmann::ordered_json json;
-  json["machine"] = execution.machine->label();
   const ProgramChoice program = program_that_runs(execution, options.execution);
-  json["target"] = loaded.target;
-  json["specialized"] = said(program.sizes);
-  json["specializations"] = program.specialized;
-  json["milliseconds"] = milliseconds;
-  json["outputs"] = nlohmann::ordered_json::array();
-  std::string text;
-  for (size_t i = 0; i < loaded.outputs.size(); ++i) {
-    HostTensor tensor = execution.machine->output(static_cast<int>(i));
-    std::string saved_to = files[i];
-    try {
-      if (!saved_to.empty()) write_output(saved_to, loaded.outputs[i].name, tensor);
-    } catch (const Error& error) {
-      if (!unwritten) unwritten = error;
-      saved_to.clear();
-    }
-    if (saved_to.empty()) saved_to = archive;
-    if (options.json) {
-      json["outputs"].push_back(output_json(loaded.outputs[i].name, tensor, saved_to));
-    } else {
-      text += output_text(loaded.outputs[i].name, tensor, saved_to);
-    }
-    if (references[i]) {
-      const auto& [reference, source] = *references[i];
-      const Deviation deviation = compare_tensors(tensor, reference, loaded.outputs[i].name, source);
-      const bool within = deviation.within(options.tolerance);
-      agrees = agrees && within;
-      if (options.json) {
-        json["outputs"].back()["deviation"] = number_json(deviation.relative);
-        json["outputs"].back()["agrees"] = within;
-      } else {
-        text += fmt::format("  {} {}: max |difference| / max |expected| = {:.3g} (at most {:g})\n",
-                            within ? "agrees with" : "DIFFERS from", source, deviation.relative,
-                            options.tolerance);
-      }
-    }
-    if (!archive.empty()) archived.push_back(std::move(tensor));
-  }
-  try {
-    if (!archive.empty()) save_archive(archive, loaded.outputs, archived);
-  } catch (const Error& error) {
-    if (!unwritten) unwritten = error;
-  }
+  for (size_t i = 0; i < loaded.outputs.size(); ++i)
+    results.take(i, execution.machine->output(static_cast<int>(i)));
+  results.close();
   progress.clear();
   if (options.json) {
+    nlohmann::ordered_json json;
+    json["machine"] = execution.machine->label();
+    json["target"] = loaded.target;
+    json["specialized"] = said(program.sizes);
+    json["specializations"] = program.specialized;
+    json["milliseconds"] = milliseconds;
+    json["outputs"] = results.json();
     print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else if (!invocation.quiet) {
     const std::string which = visible_line(program_text(program));
-    print_out(text + fmt::format("on {} with {} code{}{}: first run {}; `gantry bench` times properly\n",
-                                 execution.machine->label(), loaded.target,
-                                 which.empty() ? "" : ", the program ", which, duration_text(milliseconds)));
+    print_out(results.text() +
+              fmt::format("on {} with {} code{}{}: first run {}; `gantry bench` times properly\n",
+                          execution.machine->label(), loaded.target, which.empty() ? "" : ", the program ",
+                          which, duration_text(milliseconds)));
   }
   if (!options.trace.empty()) trace_run(options, execution, invocation);
-  if (unwritten) throw Error(*unwritten);
-  if (!agrees)
+  if (results.unwritten()) throw Error(*results.unwritten());
+  if (!results.agree())
     user_error("an output differs from its reference by more than {:g} (--tolerance takes another bound)",
                options.tolerance);
   return 0;

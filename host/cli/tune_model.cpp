@@ -235,6 +235,18 @@ Prepared prepare(const TuneModelOptions& options, ExecutionOptions& execution, T
 
 }  // namespace
 
+/// What a report says of the network and the machine.
+void describe(TuneReport& report, const Prepared& prepared, const std::string& model) {
+  const Target& target = prepared.network->target();
+  report.model = model;
+  report.machine = prepared.label;
+  report.target = target.name;
+  report.precision = name_of(target.precision);
+  report.threads = prepared.measurer->threads();
+  report.tasks = prepared.network->tasks();
+  report.builds = prepared.measurer->builds();
+}
+
 TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocation) {
   const Stopwatch taken;
   ExecutionOptions execution = options.execution;
@@ -274,18 +286,12 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
     throw;
   }
   tuned.unwritten = finish(notebook);
+  describe(report, prepared, execution.file);
   report.prior = known.prior;
-  report.model = execution.file;
-  report.machine = prepared.label;
-  report.target = network.target().name;
-  report.precision = name_of(network.target().precision);
   report.cost_model = model->name();
-  report.threads = measurer.threads();
   report.metric = options.metric;
-  report.tasks = network.tasks();
   report.seconds = taken.seconds();
   report.waited_s = machines->waited_s();
-  report.builds = measurer.builds();
   if (store) report.records = store->place();
   report.records_written = notebook.written();
   tuned.module = measurer.module_of(report.result.choices);

@@ -55,9 +55,10 @@ void StageProgram::make_loops() {
   }
 }
 
-void StageProgram::make_loops_of(StageState& state) {
+/// Of the stage's axes and of all that they are split or fused into.
+StageProgram::AxisExprs StageProgram::extents_of(const StageState& state) {
   const Stage& stage = *state.stage;
-  AxisExprs extents, offsets;
+  AxisExprs extents;
   for (size_t i = 0; i < stage.op()->axes.size(); ++i) extents[stage.op()->axes[i].get()] = state.extent[i];
   for (const IterVarPtr& axis : stage.op()->reduce_axes)
     extents[axis.get()] = simplifier.simplify(axis->extent);
@@ -72,26 +73,40 @@ void StageProgram::make_loops_of(StageState& state) {
         simplifier.simplify(floordiv(extent + relation.factor - Expr(1), relation.factor));
     extents[relation.inner.get()] = relation.factor;
   }
+  return extents;
+}
+
+/// Whether a loop over that leaf may be of the kind that the schedule has given it.
+void StageProgram::check_leaf(const StageState& state, size_t i, const Expr& extent) const {
+  const Stage& stage = *state.stage;
+  const IterVarPtr& leaf = stage.leaves()[i];
+  const LoopKind kind = state.loop_kind(static_cast<int>(i));
+  if (kind == LoopKind::kVectorized && !constant_of(extent)) {
+    internal_error("{}: the vectorized loop {} has the extent {}, which is not constant", stage.op()->name,
+                   leaf->name(), to_string(extent));
+  }
+  internal_check(schedule.for_gpu || (kind != LoopKind::kBlock && kind != LoopKind::kThread),
+                 "{}: {} is bound to blocks or threads, but kernel {} is for a CPU", stage.op()->name,
+                 leaf->name(), kernel.name);
+  if (kind == LoopKind::kThread && !constant_of(extent)) {
+    internal_error("{}: {} is bound to threads, but its extent {} is not constant", stage.op()->name,
+                   leaf->name(), to_string(extent));
+  }
+  internal_check(kind != LoopKind::kBlock || stage.attachment().is_root(),
+                 "{}: {} is bound to blocks, but the stage is not at root", stage.op()->name, leaf->name());
+  internal_check(kind != LoopKind::kParallel || (stage.attachment().is_root() && i == 0),
+                 "{}: only the outermost loop of a stage at root may be parallel, {} is not",
+                 stage.op()->name, leaf->name());
+}
+
+void StageProgram::make_loops_of(StageState& state) {
+  const Stage& stage = *state.stage;
+  const AxisExprs extents = extents_of(state);
+  AxisExprs offsets;
   for (size_t i = 0; i < stage.leaves().size(); ++i) {
     const IterVarPtr& leaf = stage.leaves()[i];
     Expr var = make_var(unique(leaf->name())), extent = extents.at(leaf.get());
-    LoopKind kind = state.loop_kind(static_cast<int>(i));
-    if (kind == LoopKind::kVectorized && !constant_of(extent)) {
-      internal_error("{}: the vectorized loop {} has the extent {}, which is not constant", stage.op()->name,
-                     leaf->name(), to_string(extent));
-    }
-    internal_check(schedule.for_gpu || (kind != LoopKind::kBlock && kind != LoopKind::kThread),
-                   "{}: {} is bound to blocks or threads, but kernel {} is for a CPU", stage.op()->name,
-                   leaf->name(), kernel.name);
-    if (kind == LoopKind::kThread && !constant_of(extent)) {
-      internal_error("{}: {} is bound to threads, but its extent {} is not constant", stage.op()->name,
-                     leaf->name(), to_string(extent));
-    }
-    internal_check(kind != LoopKind::kBlock || stage.attachment().is_root(),
-                   "{}: {} is bound to blocks, but the stage is not at root", stage.op()->name, leaf->name());
-    internal_check(kind != LoopKind::kParallel || (stage.attachment().is_root() && i == 0),
-                   "{}: only the outermost loop of a stage at root may be parallel, {} is not",
-                   stage.op()->name, leaf->name());
+    check_leaf(state, i, extent);
     simplifier.bind(var, Expr(0), extent);
     loop_vars[var.as<VarNode>()] = {&state, static_cast<int>(i)};
     state.leaf_vars.push_back(var);

@@ -1,4 +1,7 @@
 // Data at positions which are data: grids, deformed windows, regions of interest.
+#include <functional>
+#include <numeric>
+
 #include "host/onnx/converters.h"
 #include "host/onnx/term.h"
 #include "host/onnx/window.h"
@@ -73,38 +76,26 @@ void convert_affine_grid(NodeImport& n) {
   n.set(0, concatenated(rows, -1));
 }
 
-/// A convolution whose window's elements lie at offsets that are data: they are sampled, and one matrix
-/// product of every group follows.
-void convert_deform_conv(NodeImport& n) {
-  const Term x = Term::input(n, 0), weight = Term::input(n, 1), offset = Term::input(n, 2);
-  if (!constant_shape(weight.shape()) || x.rank() != weight.rank())
-    n.fail("its weight {} does not fit the data {}", n.type(1).str(), n.type(0).str());
-  const size_t axes = static_cast<size_t>(x.rank()) - 2;
-  std::vector<int64_t> kernel;
-  int64_t taps = 1;
-  for (size_t i = 0; i < axes; ++i) {
-    kernel.push_back(weight.dim(static_cast<int64_t>(i) + 2).value());
-    taps *= kernel.back();
-  }
-  const Window window = read_window(n, kernel);
-  const int64_t groups = n.integer("group", 1), offset_groups = n.integer("offset_group", 1);
-  if (groups < 1 || offset_groups < 1) n.fail("its groups are {} and {}", groups, offset_groups);
-  const Dim batch = x.dim(0), channels = x.dim(1);
-  const Shape places(offset.shape().begin() + 2, offset.shape().end());
-  if (places.size() != axes ||
-      provably_different(offset.dim(1), offset_groups * taps * static_cast<int64_t>(axes)))
-    n.fail("its offsets {} do not fit the weight {}", n.type(2).str(), n.type(1).str());
+Shape grouped(std::initializer_list<Dim> leading, const Shape& trailing) {
+  Shape shape(leading);
+  shape.insert(shape.end(), trailing.begin(), trailing.end());
+  return shape;
+}
 
-  // (N * offset groups, taps, axis, places…)
-  const auto grouped = [&](std::initializer_list<Dim> leading, const Shape& trailing) {
-    Shape shape(leading);
-    shape.insert(shape.end(), trailing.begin(), trailing.end());
-    return shape;
-  };
-  const Term offsets =
-      offset.reshaped(grouped({batch * offset_groups, taps, static_cast<int64_t>(axes)}, places));
+int64_t taps_of(const std::vector<int64_t>& kernel) {
+  return std::accumulate(kernel.begin(), kernel.end(), int64_t{1}, std::multiplies<>());
+}
+
+/// Where the elements of each window lie in so many images: for each axis, the last one first as grids have
+/// them, (images, taps, places…, 1).
+std::vector<Term> tap_coordinates(NodeImport& n, const Term& offset, const Dim& images,
+                                  const std::vector<int64_t>& kernel, const Window& window) {
+  const size_t axes = kernel.size();
+  const int64_t taps = taps_of(kernel);
+  const Shape places(offset.shape().begin() + 2, offset.shape().end());
+  const Term offsets = offset.reshaped(grouped({images, taps, static_cast<int64_t>(axes)}, places));
   int64_t inner = taps;
-  std::vector<Term> in_order;  // of axes; grids have the last one first
+  std::vector<Term> in_order;
   for (size_t i = 0; i < axes; ++i) {
     inner /= kernel[i];
     // The element of the window: floor(tap / inner) mod its extent; and the window's first.
@@ -120,11 +111,32 @@ void convert_deform_conv(NodeImport& n) {
         Term::range(n, 1, window.padding[i]).cast(offset.dtype());
     const Term tap = Term(n, step).cast(offset.dtype()).reshaped(along_taps);
     const auto axis = static_cast<int64_t>(i);
-    const Term moved =
-        offsets.sliced(2, axis, axis + 1).reshaped(grouped({batch * offset_groups, taps}, places));
+    const Term moved = offsets.sliced(2, axis, axis + 1).reshaped(grouped({images, taps}, places));
     in_order.push_back((moved + tap + first.reshaped(along_places)).unsqueezed(-1));
   }
-  const std::vector<Term> coordinates(in_order.rbegin(), in_order.rend());
+  return {in_order.rbegin(), in_order.rend()};
+}
+
+/// A convolution whose window's elements lie at offsets that are data: they are sampled, and one matrix
+/// product of every group follows.
+void convert_deform_conv(NodeImport& n) {
+  const Term x = Term::input(n, 0), weight = Term::input(n, 1), offset = Term::input(n, 2);
+  if (!constant_shape(weight.shape()) || x.rank() != weight.rank())
+    n.fail("its weight {} does not fit the data {}", n.type(1).str(), n.type(0).str());
+  const size_t axes = static_cast<size_t>(x.rank()) - 2;
+  std::vector<int64_t> kernel;
+  for (size_t i = 0; i < axes; ++i) kernel.push_back(weight.dim(static_cast<int64_t>(i) + 2).value());
+  const int64_t taps = taps_of(kernel);
+  const Window window = read_window(n, kernel);
+  const int64_t groups = n.integer("group", 1), offset_groups = n.integer("offset_group", 1);
+  if (groups < 1 || offset_groups < 1) n.fail("its groups are {} and {}", groups, offset_groups);
+  const Dim batch = x.dim(0), channels = x.dim(1);
+  const Shape places(offset.shape().begin() + 2, offset.shape().end());
+  if (places.size() != axes ||
+      provably_different(offset.dim(1), offset_groups * taps * static_cast<int64_t>(axes)))
+    n.fail("its offsets {} do not fit the weight {}", n.type(2).str(), n.type(1).str());
+
+  const std::vector<Term> coordinates = tap_coordinates(n, offset, batch * offset_groups, kernel, window);
   auto attrs = std::make_shared<GridSampleAttrs>();
   attrs->normalized = false;
   Shape image{batch * offset_groups, floordiv(channels, offset_groups)};
