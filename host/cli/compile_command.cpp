@@ -30,6 +30,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile bert.onnx --dim batch=1             fixes one of them, by its name
   gantry compile bert.onnx --dim sequence=1..512 --specialize sequence=1
                                                      any length to 512; one as fast as if it were fixed
+  gantry compile scaled.onnx --keep-input scale      an input that has a default stays an input
   gantry compile resnet18.gir                        graph text of `gantry ir` or `gantry opt`, changed by hand
   gantry compile spectrum.onnx --custom-ops ops      with ops of your own: see docs/custom-ops.md
   gantry compile resnet18.onnx --trace compile.pftrace
@@ -39,7 +40,7 @@ constexpr const char* kExamples = R"(Examples:
 struct Options {
   std::string model, output;
   std::string board, key;
-  std::vector<std::string> targets, shapes, sizes, specializations, custom_ops;
+  std::vector<std::string> targets, shapes, sizes, specializations, custom_ops, kept_inputs;
   std::string precision = "auto", optimize = "speed", decisions, records;
   std::string trace;
   int opt_level = 3, record_threads = 0;
@@ -131,7 +132,9 @@ int compile(const Options& options, const Invocation& invocation) {
   progress.update("reading " + options.model, -1);
   const std::shared_ptr<SpillFile> spill = spill_beside(path);
   Graph graph = import_model(options.model, shapes, sizes, invocation, optimize, {}, {},
-                             read_custom_ops(options.custom_ops, invocation), spill);
+                             read_custom_ops(options.custom_ops, invocation), spill,
+                             {options.kept_inputs.begin(), options.kept_inputs.end()});
+  check_kept_inputs(graph, options.kept_inputs, options.model, "--keep-input ");
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;
   compile.cache = open_cache(!options.no_cache);
@@ -185,6 +188,13 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
                    "Adds a program for these sizes of symbolic dimensions alone, which runs where they fit; again for "
                    "several, the first that fits runs")
       ->type_name("NAME=SIZE[,NAME=SIZE]")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--keep-input", options->kept_inputs,
+          "Keeps an input that has a default in the model (an initialiser of its name), which is a constant "
+          "otherwise: runs have to give it then; again for several")
+      ->type_name("NAME")
       ->allow_extra_args(false);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);

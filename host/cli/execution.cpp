@@ -144,6 +144,14 @@ void plan_inputs(const ExecutionOptions& options, OutputPlan& plan) {
   plan.reads(resolve_board(options.board, options.key, boards).entry.key, "the key");
 }
 
+/// What is said behind an error of a name that no input has, for names that the model may have an input of.
+std::string advice_on_defaults(const ExecutionOptions& options) {
+  if (!is_module(options.file, options.contents)) return "";
+  return "; an input that has a default in the model is a constant of the module unless that is compiled "
+         "with "
+         "--keep-input NAME";
+}
+
 /// User errors for arrays that the model has no input for or that do not fit theirs, and for inputs that get
 /// no data at all.
 void check_tensors(const Execution& execution, const ExecutionOptions& options) {
@@ -151,8 +159,8 @@ void check_tensors(const Execution& execution, const ExecutionOptions& options) 
   for (const rpc::TensorDescription& input : execution.loaded.inputs) names.push_back(input.name);
   for (const auto& [name, tensor] : options.tensors) {
     if (std::ranges::find(names, name) == names.end()) {
-      user_error("{} has no input '{}'; it has {}{}", options.file, name, fmt::join(names, ", "),
-                 did_you_mean(name, names));
+      user_error("{} has no input '{}'; it has {}{}{}", options.file, name, fmt::join(names, ", "),
+                 did_you_mean(name, names), advice_on_defaults(options));
     }
   }
   for (const rpc::TensorDescription& input : execution.loaded.inputs) {
@@ -224,6 +232,7 @@ std::vector<GivenInput> given_inputs(const Execution& execution, const Execution
     choice.seed = options.seed.value_or(0);  // of what is given, too, which is replaced then
   }
   choice.preprocess = options.preprocess;
+  choice.advice = advice_on_defaults(options);
   choice.choose = [&](const std::vector<std::vector<int64_t>>& known) {
     return choose_sizes(contents->manifest(), asked.sizes, known);
   };
@@ -377,6 +386,17 @@ int threads_given(const ExecutionOptions& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(parse_cpus(options.cpus).size());
 }
 
+/// Of inputs that the options give data for by name.
+std::set<std::string> given_names(const ExecutionOptions& options) {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : options.tensors) names.insert(name);
+  for (const std::string& argument : options.inputs) {
+    const std::vector<std::string> of_argument = names_of_argument(argument);
+    names.insert(of_argument.begin(), of_argument.end());
+  }
+  return names;
+}
+
 }  // namespace
 
 ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invocation) {
@@ -392,6 +412,7 @@ ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invo
   if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
   request.decisions = read_decisions(options.decisions, invocation);
   request.custom_ops = read_custom_ops(options.custom_ops, invocation);
+  request.kept_inputs = given_names(options);
   request.records = options.records;
   request.threads = threads_given(options);
   request.use_cache = !options.no_cache;

@@ -305,8 +305,11 @@ std::string chosen_text(const std::vector<ChosenSize>& sizes) {
 
 std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model,
                                       const InputChoice& choice) {
-  const FileOption option{
-      .name = "--input", .kind = "input", .images = true, .preprocess = choice.preprocess};
+  const FileOption option{.name = "--input",
+                          .kind = "input",
+                          .images = true,
+                          .preprocess = choice.preprocess,
+                          .advice = choice.advice};
   const std::vector<rpc::TensorDescription> tensors = tensors_of_sequences(model, choice);
   std::vector<rpc::TensorDescription> named = model;
   named.insert(named.end(), tensors.begin(), tensors.end());

@@ -60,6 +60,7 @@ struct InputChoice {
   ShapeChooser choose;
   /// How images become inputs, as given to --preprocess.
   std::vector<std::string> preprocess = {};
+  std::string advice = {};  ///< as in FileOption
 };
 struct GivenInput {
   HostTensor tensor;

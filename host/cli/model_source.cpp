@@ -1,5 +1,8 @@
 #include "host/cli/model_source.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -22,6 +25,7 @@
 #include "host/support/error.h"
 #include "host/support/input_file.h"
 #include "host/support/mapped_file.h"
+#include "host/support/suggest.h"
 
 namespace gantry::cli {
 namespace {
@@ -43,7 +47,7 @@ std::string_view text_of(const Contents& contents) {
 Graph read_onnx(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                 const Invocation& invocation, Optimize optimize, const OnNode& on_node,
                 const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops,
-                const std::shared_ptr<SpillFile>& spill) {
+                const std::shared_ptr<SpillFile>& spill, const std::set<std::string>& kept_inputs) {
   // Who could read it as a module has found that it is none.
   if (path.extension() == ".gmod" && !is_module(path, contents))
     user_error("{}: does not begin as a module does; it is damaged, or something else by that name",
@@ -51,6 +55,7 @@ Graph read_onnx(const std::filesystem::path& path, const ShapeMap& shapes, const
   ImportOptions options;
   options.custom_ops = custom_ops;
   options.spill = spill;
+  options.kept_inputs = kept_inputs;
   constexpr int64_t kSmallBudget = int64_t{64} << 10;
   if (optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
   options.on_node = on_node;
@@ -128,15 +133,28 @@ bool is_graph_text_file(const std::filesystem::path& path, const Contents& conte
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                    const Invocation& invocation, Optimize optimize, const OnNode& on_node,
                    const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops,
-                   const std::shared_ptr<SpillFile>& spill) {
+                   const std::shared_ptr<SpillFile>& spill, const std::set<std::string>& kept_inputs) {
   TimedSpan span(invocation.spans.get(), "compile", "import");
-  Graph graph =
-      is_graph_text_file(path, contents)
-          ? read_text(path, shapes, sizes, invocation, on_node, contents, custom_ops.get())
-          : read_onnx(path, shapes, sizes, invocation, optimize, on_node, contents, custom_ops, spill);
+  Graph graph = is_graph_text_file(path, contents)
+                    ? read_text(path, shapes, sizes, invocation, on_node, contents, custom_ops.get())
+                    : read_onnx(path, shapes, sizes, invocation, optimize, on_node, contents, custom_ops,
+                                spill, kept_inputs);
   span.say("model", path.string());
   span.say("nodes", static_cast<double>(graph.main.nodes().size()));
   return graph;
+}
+
+void check_kept_inputs(const Graph& graph, const std::vector<std::string>& names, const std::string& file,
+                       const std::string& option) {
+  std::vector<std::string> inputs;
+  for (const Value* input : graph.main.parameters) inputs.push_back(input->name);
+  for (const std::string& name : names) {
+    if (std::ranges::find(inputs, name) != inputs.end()) continue;
+    user_error(
+        "{}{}: {} has no input '{}'{}; its inputs: {} (an initialiser that the model does not list among its "
+        "inputs is always a constant)",
+        option, name, file, name, did_you_mean(name, inputs), fmt::join(inputs, ", "));
+  }
 }
 
 CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress) {
@@ -241,7 +259,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
     Graph graph = import_model(request.file, request.shapes, request.sizes, invocation, request.optimize, {},
-                               request.contents, request.custom_ops);
+                               request.contents, request.custom_ops, {}, request.kept_inputs);
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
     options.optimize = request.optimize;

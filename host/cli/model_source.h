@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,12 +51,17 @@ bool is_graph_text_file(const std::filesystem::path& path, const Contents& conte
 /// Reads a model (.onnx) or graph text (.gir); warnings go to stderr. `on_node` as in ImportOptions; of text
 /// it hears of the origins of nodes, with ops of the graph. `contents`: the model, which `path` then only
 /// stands for in messages; its external data are looked for in `path`'s folder. `custom_ops`: ops of the
-/// user's; null: none. `spill` as in ImportOptions.
+/// user's; null: none. `spill` and `kept_inputs` as in ImportOptions.
 Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
                    const Invocation& invocation, Optimize optimize = Optimize::kSpeed,
                    const std::function<void(const std::string&, const std::string&)>& on_node = {},
                    const Contents& contents = {}, const std::shared_ptr<const CustomOps>& custom_ops = {},
-                   const std::shared_ptr<SpillFile>& spill = {});
+                   const std::shared_ptr<SpillFile>& spill = {},
+                   const std::set<std::string>& kept_inputs = {});
+
+/// User error for a name of --keep-input that no input of the imported model has; `option` is in front of it.
+void check_kept_inputs(const Graph& graph, const std::vector<std::string>& names, const std::string& file,
+                       const std::string& option);
 
 /// Of --custom-ops: ops that models may use (host/custom_ops/custom_ops.h); null for none. User errors: those of
 /// CustomOps::load.
@@ -84,6 +90,7 @@ struct ModuleRequest {
   Optimize optimize = Optimize::kSpeed;
   std::shared_ptr<const DecisionFile> decisions;  ///< as in CompileOptions
   std::shared_ptr<const CustomOps> custom_ops;    ///< as import_model's
+  std::set<std::string> kept_inputs;              ///< as import_model's
   std::string records;        ///< a place of records of tuning (host/cli/records_use.h); empty: none
   int threads = 0;            ///< that will run it, for records; 0: one a physical core
   bool keep_program = false;  ///< for reports of how it is computed

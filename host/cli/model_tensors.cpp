@@ -14,7 +14,7 @@ std::vector<std::string> names_of(const std::vector<rpc::TensorDescription>& ten
 }
 
 size_t find_tensor(const std::vector<rpc::TensorDescription>& tensors, const std::string& name,
-                   const std::string& kind, const std::string& option) {
+                   const std::string& kind, const std::string& option, const std::string& advice) {
   const std::vector<std::string> names = names_of(tensors);
   if (name.empty()) {
     if (tensors.size() == 1) return 0;
@@ -26,8 +26,8 @@ size_t find_tensor(const std::vector<rpc::TensorDescription>& tensors, const std
     if (tensors[i].name == name) return i;
   }
   const std::string hint = did_you_mean(name, names);
-  user_error("{}: the model has no {} '{}'{} Its {}s: {}", option, kind, name, hint.empty() ? "." : hint,
-             kind, fmt::join(names, ", "));
+  user_error("{}: the model has no {} '{}'{} Its {}s: {}{}", option, kind, name, hint.empty() ? "." : hint,
+             kind, fmt::join(names, ", "), advice);
 }
 
 bool shape_fits(const std::vector<int64_t>& wanted, const std::vector<int64_t>& given) {

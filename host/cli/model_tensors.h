@@ -11,9 +11,10 @@ namespace gantry::cli {
 std::vector<std::string> names_of(const std::vector<rpc::TensorDescription>& tensors);
 
 /// Index of the tensor that an option names; the only one where `name` is empty. `kind` is "input" or
-/// "output", `option` what was typed ("--input x=a.npy"); user errors quote it and list the names.
+/// "output", `option` what was typed ("--input x=a.npy"); user errors quote it and list the names,
+/// with `advice` behind them for a name that no tensor has.
 size_t find_tensor(const std::vector<rpc::TensorDescription>& tensors, const std::string& name,
-                   const std::string& kind, const std::string& option);
+                   const std::string& kind, const std::string& option, const std::string& advice = {});
 
 /// Whether a shape is the wanted one, whose symbolic dimensions (-1) take any; those that are open yet (-1)
 /// fit any.

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <span>
 #include <string_view>
 
-#include "host/cli/input_kind.h"
 #include "host/cli/model_tensors.h"
-#include "host/cli/npz.h"
 #include "host/compiler/string_tensors.h"
 #include "host/graph/late_values.h"
 #include "host/support/error.h"
@@ -45,16 +42,6 @@ std::optional<size_t> position_in(const Sequence& sequence, std::string_view nam
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), position);
   const bool is_number = error == std::errc() && end == name.data() + name.size();
   return is_number && position < kMostTensors ? std::optional(position) : std::nullopt;
-}
-
-/// Names that an --input gives data for, as far as they are known without reading any.
-std::vector<std::string> names_in(const std::string& argument) {
-  const NamedText named = split_named(argument);
-  if (!named.name.empty()) return {named.name};
-  std::error_code code;
-  const bool is_file = std::filesystem::is_regular_file(named.value, code);
-  if (!is_file || kind_of_input(named.value) != InputKind::kNpz) return {};
-  return NpzFile(named.value).members();
 }
 
 size_t rank_of(const std::vector<rpc::TensorDescription>& model, const Sequence& sequence) {
@@ -128,7 +115,7 @@ std::vector<rpc::TensorDescription> tensors_of_sequences(const std::vector<rpc::
   std::vector<std::string> names;
   for (const auto& [name, shape] : choice.shapes) names.push_back(name);
   for (const std::string& argument : choice.files) {
-    const std::vector<std::string> own = names_in(argument);
+    const std::vector<std::string> own = names_of_argument(argument);
     names.insert(names.end(), own.begin(), own.end());
   }
   std::vector<rpc::TensorDescription> tensors;

@@ -58,7 +58,7 @@ class Collector {
   void add(const std::string& argument) {
     const NamedText named = split_named(argument);
     typed_ = option_.name + " " + argument;
-    if (!named.name.empty()) find_tensor(tensors_, named.name, option_.kind, typed_);
+    if (!named.name.empty()) find_tensor(tensors_, named.name, option_.kind, typed_, option_.advice);
     const FileMember file = split_member(named.value);
     std::error_code code;
     if (fs::is_directory(file.file, code)) {
@@ -237,6 +237,15 @@ std::vector<std::optional<FileTensor>> read_tensor_files(const std::vector<rpc::
   Collector collector(tensors, option);
   for (const std::string& argument : arguments) collector.add(argument);
   return collector.finish();
+}
+
+std::vector<std::string> names_of_argument(const std::string& argument) {
+  const NamedText named = split_named(argument);
+  if (!named.name.empty()) return {named.name};
+  std::error_code code;
+  const bool is_file = fs::is_regular_file(named.value, code);
+  if (!is_file || kind_of_input(named.value) != InputKind::kNpz) return {};
+  return NpzFile(named.value).members();
 }
 
 std::vector<fs::path> files_of_argument(const std::string& argument) {

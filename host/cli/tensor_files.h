@@ -22,6 +22,7 @@ struct FileOption {
   bool exact_type = true;               ///< the model's, not only its shape
   bool images = false;                  ///< are taken too
   std::vector<std::string> preprocess;  ///< "[NAME=]PRESET" or "[NAME=]FILE.toml", for images
+  std::string advice = {};              ///< behind the error for a name that no tensor has
 };
 
 /// One entry for each of `tensors`; nothing where no file has data for it. Each argument is one of
@@ -38,6 +39,9 @@ struct FileOption {
 std::vector<std::optional<FileTensor>> read_tensor_files(const std::vector<rpc::TensorDescription>& tensors,
                                                          const std::vector<std::string>& arguments,
                                                          const FileOption& option);
+
+/// The names of tensors that such an argument has data for, as far as they are known without reading any.
+std::vector<std::string> names_of_argument(const std::string& argument);
 
 /// The files that such an argument makes a command read: the archive of a member, all that is in a folder.
 /// Whether they are there is left to whoever reads them.

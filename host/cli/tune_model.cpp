@@ -145,7 +145,7 @@ Prepared prepare_on(const TuneModelOptions& options, ExecutionOptions& execution
   silent.hear = [](const std::string&, bool) {};
   result.network = std::make_unique<tune::Network>(
       import_model(execution.file, request.shapes, request.sizes, silent, request.optimize, {},
-                   execution.contents, request.custom_ops),
+                   execution.contents, request.custom_ops, {}, request.kept_inputs),
       compilation(request, prepared.machine->info()));
   TuneMeasuring measuring;
   measuring.tolerance = options.tolerance.value_or(default_tolerance(result.network->target().precision));

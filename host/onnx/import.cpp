@@ -326,14 +326,23 @@ Value* Importer::materialise(Binding& binding, const std::string& name) {
 
 void Importer::add_sparse_initializers(const onnx::GraphProto& graph, bool may_stay_open) {
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
+    if (&graph == &model_->graph() && kept_inputs_.count(tensor.values().name()) != 0) continue;
     add_initializer(tensor.values().name(), may_stay_open,
                     [&](const std::string& what) { return dense_tensor(tensors_, tensor, what); });
   }
 }
 
+void Importer::keep_inputs(const onnx::GraphProto& graph) {
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (options_.kept_inputs.count(input.name()) != 0) kept_inputs_.insert(input.name());
+  }
+}
+
 void Importer::take_initializers(onnx::GraphProto& graph) {
+  keep_inputs(graph);
   add_sparse_initializers(graph, !options_.freeze);
   for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
+    if (kept_inputs_.count(tensor.name()) != 0) continue;
     add_initializer(tensor.name(), !options_.freeze,
                     [&](const std::string& what) { return tensors_.take(tensor, what); });
   }

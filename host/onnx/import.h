@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct ImportOptions : GivenSizes {
   /// Fixes inputs' values: they become constants and are no inputs any more. Null: an optional without a value, as a shape of
   /// kNoValue says too. User error for what is no optional.
   std::map<std::string, ConstantPtr> values;
+  /// Inputs that have an initialiser, which is their default: these stay inputs, the others are constants.
+  /// Names of anything else change nothing.
+  std::set<std::string> kept_inputs;
   /// Initialisers stay parameters of the function instead of becoming constants.
   bool freeze = true;
   /// Hears of every node that is read, as messages and origins call it, with its ONNX op. May be empty.

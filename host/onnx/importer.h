@@ -259,7 +259,9 @@ class Importer {
   void throw_unsupported(const std::string& error);
   /// Defines the names of a branch's initialisers.
   void add_initializers(const onnx::GraphProto& graph);
-  /// Defines the names of the model's initialisers, and takes their data out of it.
+  /// Finds those of the model's inputs that stay inputs though they have an initialiser.
+  void keep_inputs(const onnx::GraphProto& graph);
+  /// Defines the names of the model's other initialisers, and takes their data out of it.
   void take_initializers(onnx::GraphProto& graph);
   void add_sparse_initializers(const onnx::GraphProto& graph, bool may_stay_open);
   /// `read` gives the data of what messages call `what`.
@@ -317,6 +319,7 @@ class Importer {
   std::vector<OpenFunction> open_;  ///< the innermost last
   std::vector<OpenGraph> graphs_;   ///< of the model, or the function that is being converted; the innermost last
   std::vector<std::unique_ptr<Function>> made_bodies_;  ///< that no node has taken
+  std::set<std::string> kept_inputs_;                   ///< that have an initialiser, or might have one
   std::map<std::string, std::string> symbols_;    ///< dim_param -> symbol
   std::set<std::string> taken_symbols_;           ///< all symbols of inputs
   std::map<std::string, GivenSize> given_sizes_;  ///< by symbol: of the shapes and sizes that the user gave

@@ -25,7 +25,7 @@ struct CompileRequest {
   int opt_level;
   bool verify, use_cache, force;
   std::string output;  ///< empty: none
-  std::vector<std::string> custom_ops;
+  std::vector<std::string> custom_ops, kept_inputs;
 };
 
 std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& listener) {
@@ -40,7 +40,9 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
     invocation.outputs->writes(request.output, cli::FileKind::kModule, "output", request.force);
   cli::Progress progress(invocation.verbosity());
   Graph graph = cli::import_model(request.file, request.shapes, request.sizes, invocation, optimize, {},
-                                  request.contents, cli::read_custom_ops(request.custom_ops, invocation));
+                                  request.contents, cli::read_custom_ops(request.custom_ops, invocation), {},
+                                  {request.kept_inputs.begin(), request.kept_inputs.end()});
+  cli::check_kept_inputs(graph, request.kept_inputs, request.file, "keep_inputs: ");
   CompileOptions options = cli::compile_options(targets, request.opt_level, progress);
   options.observer.progress = [](const std::string&, double) { Listener::check_interrupt(); };
   options.precision = precision;
@@ -60,7 +62,8 @@ py::tuple compile_from_python(const std::string& file, const py::object& content
                               std::vector<std::string> targets, cli::ShapeMap shapes, cli::SizeMap sizes,
                               std::vector<std::map<std::string, int64_t>> specializations,
                               std::string precision, std::string optimize, int opt_level, bool verify,
-                              bool use_cache, std::string output, bool force, std::vector<std::string> custom_ops) {
+                              bool use_cache, std::string output, bool force,
+                              std::vector<std::string> custom_ops, std::vector<std::string> kept_inputs) {
   CompileRequest request{file,
                          {},
                          std::move(targets),
@@ -74,7 +77,8 @@ py::tuple compile_from_python(const std::string& file, const py::object& content
                          use_cache,
                          force,
                          std::move(output),
-                         std::move(custom_ops)};
+                         std::move(custom_ops),
+                         std::move(kept_inputs)};
   if (!contents.is_none()) {
     const std::string_view bytes = contents.cast<py::bytes>();
     request.contents = cli::aligned_copy(std::as_bytes(std::span(bytes)));

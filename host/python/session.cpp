@@ -149,8 +149,11 @@ class Session {
       const std::string name = py::str(key);
       const auto found = std::ranges::find(names, name);
       if (found == names.end()) {
-        user_error("the model has no input '{}'; it takes {}{}", name, module_->inputs_text(),
-                   did_you_mean(name, names));
+        user_error(
+            "the model has no input '{}'; it takes {}{}; one that has a default in the model is a constant "
+            "unless that is "
+            "compiled with keep_inputs",
+            name, module_->inputs_text(), did_you_mean(name, names));
       }
       auto& input = inputs[static_cast<size_t>(found - names.begin())];
       if (input) user_error("input '{}' is given twice, by place and by name", name);

@@ -66,6 +66,22 @@ def test_ranges_and_specializations():
         gantry.compile(models.two_outputs(), dims={'N': (8, 1)})
 
 
+def test_inputs_that_have_a_default_can_be_kept():
+    model = models.model([models.node('Add', ['x', 'w'], ['y'])],
+                         [('x', models.FLOAT, (3,)), ('w', models.FLOAT, (3,))], [('y', models.FLOAT, (3,))],
+                         [('w', numpy.array([10, 20, 30], numpy.float32))])
+    x, w = numpy.array([1, 2, 3], numpy.float32), numpy.array([4, 5, 6], numpy.float32)
+    constant = gantry.compile(model)
+    assert numpy.array_equal(constant(x), [11, 22, 33])
+    with pytest.raises(gantry.InputError, match='keep_inputs'):
+        constant(x=x, w=w)
+    assert numpy.array_equal(gantry.compile(model, keep_inputs=['w'])(x, w), [5, 7, 9])
+    with pytest.raises(gantry.InputError, match="has no input 'v'"):
+        gantry.compile(model, keep_inputs=['v'])
+    with pytest.raises(gantry.InputError, match='is no list of names'):
+        gantry.compile(model, keep_inputs='w')
+
+
 def test_options_do_what_they_do_for_the_program():
     data = models.classifier(rows=4)[0]
     assert gantry.compile(data, optimize='size').optimize == 'size'

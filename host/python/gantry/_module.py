@@ -18,6 +18,7 @@ from ._options import (
     dims_of,
     inputs_of,
     model_of,
+    names_of,
     paths_of,
     shapes_of,
     specializations_of,
@@ -246,6 +247,7 @@ def compile(
     cache: bool = True,
     verify: bool = False,
     custom_ops: Iterable[Union[str, os.PathLike[str]]] = (),
+    keep_inputs: Iterable[str] = (),
 ) -> Module:
     """Compiles a model, as ``gantry compile`` does.
 
@@ -267,6 +269,8 @@ def compile(
         cache: Whether kernels that were compiled before are used, and those compiled now kept.
         verify: Checks the program after every pass.
         custom_ops: Folders and libraries of ops that the model has and gantry has not, as ``--custom-ops`` takes them.
+        keep_inputs: Inputs that have a default in the model (an initialiser of their name), which are constants otherwise:
+            calls have to give them then.
 
     Returns:
         The module. Modules for other machines can be described, saved and run on boards.
@@ -295,6 +299,7 @@ def compile(
         path,
         bool(force),
         paths_of("custom_ops", custom_ops),
+        names_of("keep_inputs", keep_inputs),
     )
     tell(messages)
     return Module(native, path or None)

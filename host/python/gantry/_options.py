@@ -225,6 +225,13 @@ def cpus_of(cpus: Optional[Iterable[int]]) -> list[int]:
     return [whole_number("cpus", cpu, 0, 2**20) for cpu in cpus]
 
 
+def names_of(name: str, names: Iterable[str]) -> list[str]:
+    """Names as gantry takes them."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise InputError(f"{name}: is no list of names; write [{names!r}]")
+    return [str(each) for each in names]
+
+
 def paths_of(name: str, paths: Iterable[Union[str, "os.PathLike[str]"]]) -> list[str]:
     """Files and folders as gantry takes them."""
     if isinstance(paths, (str, bytes, os.PathLike)) or not isinstance(paths, Iterable):
