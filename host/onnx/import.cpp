@@ -394,12 +394,19 @@ void Importer::check_declared(const onnx::ValueInfoProto& output, const Value& v
 
 void Importer::add_outputs(const onnx::GraphProto& graph) {
   if (graph.output_size() == 0) user_error("the model has no outputs");
-  std::set<std::string> names;
+  std::set<std::string> met, taken;
+  for (const onnx::ValueInfoProto& output : graph.output()) taken.insert(output.name());
   for (const onnx::ValueInfoProto& output : graph.output()) {
-    if (!names.insert(output.name()).second)
-      user_error("the model has two outputs called '{}'", output.name());
+    onnx::ValueInfoProto named = output;
+    // A model may list one tensor several times; those of a module are told apart by their names.
+    if (!met.insert(output.name()).second) {
+      for (int i = 2; !taken.insert(named.name()).second; ++i)
+        named.set_name(fmt::format("{}#{}", output.name(), i));
+      warn(fmt::format("the model lists the output '{}' again: here that is called '{}'", output.name(),
+                       named.name()));
+    }
     try {
-      add_output_of(lookup(output.name(), "the model's output"), output);
+      add_output_of(lookup(output.name(), "the model's output"), named);
     } catch (const ReadsUnknown&) {
       continue;
     }

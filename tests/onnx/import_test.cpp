@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
@@ -102,6 +103,21 @@ TEST(Import, ShapeArithmeticBecomesSymbolicDimensions) {
                    node("Mul", "n three", "m") + node("Reshape", "x m", "y") + output("y")));
   EXPECT_EQ(g.main.outputs[0]->type.shape, Shape{Dim::symbol("N") * 3});
   EXPECT_EQ(g.main.nodes().size(), 1u);
+}
+
+TEST(Import, AnOutputThatIsListedAgainIsAnotherOutput) {
+  ImportOptions options;
+  std::string told;
+  options.warn = [&](const std::string& text) { told += text + "\n"; };
+  const Graph g = import(model(input("x", kN3) + node("Relu", "x", "y") + node("Neg", "x", "y#2") +
+                               output("y") + output("y") + output("y#2") + output("y") + output("x")),
+                         options);
+  EXPECT_THAT(g.main.output_names, testing::ElementsAre("y", "y#3", "y#2", "y#4", "x"));
+  EXPECT_EQ(std::set<const Value*>(g.main.outputs.begin(), g.main.outputs.end()).size(), 5u)
+      << "each is a buffer of its own";
+  EXPECT_EQ(g.main.outputs[1]->producer->op->name, "copy");
+  EXPECT_EQ(g.main.outputs[1]->producer->inputs[0], g.main.outputs[0]);
+  EXPECT_THAT(told, HasSubstr("lists the output 'y' again: here that is called 'y#3'"));
 }
 
 TEST(Import, AShapeThatIsUsedAsDataBecomesAnOp) {
