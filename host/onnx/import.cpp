@@ -19,6 +19,7 @@
 #include "host/onnx/lean_model.h"
 #include "host/onnx/malformed.h"
 #include "host/onnx/node_reads.h"
+#include "host/onnx/op_arity.h"
 #include "host/onnx/size_advice.h"
 #include "host/onnx/sparse_tensor.h"
 #include "host/ops/builder.h"
@@ -478,6 +479,24 @@ void Importer::convert_named(const onnx::NodeProto& node) {
   convert_node(node, name);
 }
 
+void Importer::check_arity(const onnx::NodeProto& node, const NodeImport& import) const {
+  const std::string domain = domain_name(node.domain());
+  const int64_t opset = opset_of(node.domain());
+  const std::optional<OpArity> most = largest_arity(domain, node.op_type(), opset);
+  if (!most) return;
+  const auto check = [&](const auto& names, int at_most, const char* what) {
+    int count = names.size();
+    while (count > 0 && names[count - 1].empty()) --count;  // left out
+    if (count <= at_most) return;
+    import.fail(
+        "has {} {}, but {}{}{} of opset {} has at most {}: export the model again, or for the opset that it "
+        "is of",
+        count, what, domain, domain.empty() ? "" : "::", node.op_type(), opset, at_most);
+  };
+  check(node.input(), most->inputs, "inputs");
+  check(node.output(), most->outputs, "outputs");
+}
+
 void Importer::convert_node(const onnx::NodeProto& node, const std::string& name) {
   const CustomOp* custom = custom_op_of(node);
   const onnx::FunctionProto* function = custom == nullptr ? function_of(node) : nullptr;
@@ -490,6 +509,7 @@ void Importer::convert_node(const onnx::NodeProto& node, const std::string& name
   try {
     if (function != nullptr) return call_function(*function, node, name);
     if (custom != nullptr) return convert_custom(*custom, node, import);
+    check_arity(node, import);
     if (is_default_domain(node.domain()) && evaluate_contents(import)) return;
     convert(import);
   } catch (const ReadsUnknown&) {

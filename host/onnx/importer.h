@@ -295,6 +295,8 @@ class Importer {
   void convert_custom(const CustomOp& op, const onnx::NodeProto& node, NodeImport& import);
   void convert_nodes(const onnx::GraphProto& graph);
   void convert_node(const onnx::NodeProto& node, const std::string& name);
+  /// User error for more inputs or outputs than the op has.
+  void check_arity(const onnx::NodeProto& node, const NodeImport& import) const;
   void add_outputs(const onnx::GraphProto& graph);
   /// The outputs that one of the model's is.
   void add_output_of(Binding& binding, const onnx::ValueInfoProto& output);
