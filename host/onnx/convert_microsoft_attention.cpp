@@ -160,10 +160,32 @@ Term with_new_rows(const Term& cache, const Term& rows, const Term& past) {
   return {n, n.add(op::scatter_elements, {wide, at.broadcast(rows.shape()), rows}, attrs)};
 }
 
+/// What the attribute qk_output asks for, (B, heads, L, S), with 0 for keys that are not attended: scores
+/// with the soft cap and the bias, or the weights.
+Term looked_at(NodeImport& n, const AttentionCore& core, const AttentionStages& stages) {
+  const int64_t mode = n.integer("qk_output", 0);
+  if (mode != 1 && mode != 2)
+    n.fail("has the output output_qk, for which its qk_output should be 1 or 2, not {}", mode);
+  if (mode == 2) return stages.weights;
+  return core.allowed ? where(*core.allowed, stages.masked, 0) : stages.masked;
+}
+
+/// What later versions of ONNX Runtime have added to the op.
+void refuse_additions(NodeImport& n) {
+  if (n.has(12) || n.has(13)) n.unsupported(UnsupportedKind::kValueKind, "quantised cache");
+  if (n.has(14) || n.has(15))
+    n.unsupported(UnsupportedKind::kValueKind, "normalisation of its queries and keys");
+  if (n.has(16)) n.unsupported(UnsupportedKind::kValueKind, "lengths of its queries");
+  if (n.integer("causal", 1) == 0) n.unsupported(UnsupportedKind::kAttribute, "causal of 0");
+  if (n.integer("sliding_window_cache", 0) != 0)
+    n.unsupported(UnsupportedKind::kAttribute, "sliding_window_cache");
+}
+
 /// Inputs: query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
 /// position_ids, attention_bias, head_sink. The result's cache is as long as the past's and the new rows
 /// together.
 void convert_group_query_attention(NodeImport& n) {
+  refuse_additions(n);
   const int64_t heads = heads_of(n, "num_heads"), key_heads = heads_of(n, "kv_num_heads");
   const Term given = Term::input(n, 0);
   const bool packed = !n.has(1);
@@ -200,9 +222,11 @@ void convert_group_query_attention(NodeImport& n) {
     add_sink(core, Term::input(n, 11).reshaped({heads, 1, 1}));
   else if (n.integer("smooth_softmax", 0) > 0)
     add_sink(core, Term::number(n, DType::kF32, 0));
-  n.set(0, merge_heads(attention_stages(core).result));
+  const AttentionStages stages = attention_stages(core);
+  n.set(0, merge_heads(stages.result));
   if (n.wants(1)) n.set(1, core.key);
   if (n.wants(2)) n.set(2, core.value);
+  if (n.wants(3)) n.set(3, looked_at(n, core, stages));
 }
 
 /// Inputs: data (B, L, heads * size) or (B, heads, L, size), positions (1) of the first row or (B, L),

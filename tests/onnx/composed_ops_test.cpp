@@ -1,9 +1,12 @@
 // Ops that converters compose of others and that ONNX's data do not cover, against float64 loops after their
 // definitions.
+#include <gmock/gmock.h>
+
 #include <cmath>
 #include <complex>
 #include <numbers>
 
+#include "host/support/error.h"
 #include "tests/onnx/model_text.h"
 
 namespace gantry {
@@ -342,6 +345,37 @@ TEST(GroupQueryAttention, ASinkTakesItsPartOfTheWeights) {
              kMicrosoft + integer("num_heads", kHeads) + integer("kv_num_heads", 1) +
                  integer("smooth_softmax", 1));
     expect_near(results(parse(nodes, inputs, "y", kNewest), inputs)[0], expected, 1e-5);
+  }
+}
+
+TEST(GroupQueryAttention, ScoresAndWeightsAreOnnxRuntimes) {
+  const Inputs inputs{{"q", random({2, 1, 16}, 1)},    {"k", random({2, 1, 8}, 2)},
+                      {"v", random({2, 1, 8}, 3)},     {"pk", random({2, 1, 3, 8}, 4)},
+                      {"pv", random({2, 1, 3, 8}, 5)}, {"bias", random({1, 1, 1, 4}, 6)}};
+  const auto of_mode = [&](int64_t mode) {
+    const std::string nodes =
+        "initializer { name: 'lengths' dims: 2 data_type: 6 int32_data: [3, 1] } "
+        "initializer { name: 'total' data_type: 6 int32_data: 4 } "
+        "initializer { name: 'sinks' dims: 2 data_type: 1 float_data: [0.5, -1] } " +
+        node("GroupQueryAttention", "q k v pk pv lengths total - - - bias sinks", "y pk2 pv2 qk",
+             kMicrosoft + integer("num_heads", 2) + integer("kv_num_heads", 1) + integer("qk_output", mode) +
+                 attribute("softcap", "type: FLOAT f: 2"));
+    return results(parse(nodes, inputs, "qk", kNewest), inputs)[0];
+  };
+  // What ONNX Runtime 1.32 computes.
+  expect_near(of_mode(1),
+              {-2.46225, 0.989446, 1.45312, -0.84375, -0.758377, -0.898931, 1.45312, -0.84375,  //
+               -1.19805, 0.1875, 0, 0, -0.972129, 0.1875, 0, 0},
+              1e-5);
+  expect_near(of_mode(2),
+              {0.00933632, 0.294597, 0.468383, 0.0471065, 0.0787289, 0.0684057, 0.718749, 0.0722865,  //
+               0.0955997, 0.382113, 0, 0, 0.193751, 0.617824, 0, 0},
+              1e-5);
+  try {
+    of_mode(0);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("its qk_output should be 1 or 2, not 0"));
   }
 }
 
