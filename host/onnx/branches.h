@@ -16,6 +16,7 @@ struct Branch {
   std::optional<ImportedBody> body;
   std::vector<Carried> results;  ///< as which they are outputs
   std::vector<std::string> errors = {};
+  bool broken = false;  ///< one of them is a BrokenModel's, so that there is none for any shapes
 };
 
 /// Whether tensors that both give, one for one, differ in rank.

@@ -89,6 +89,7 @@ Branch import_branch(NodeImport& n, const char* name, const Wanted& wanted) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
     branch.errors = texts_of(error);
+    branch.broken = is_broken(error);
   }
   return branch;
 }
@@ -101,7 +102,7 @@ Branch import_branch(NodeImport& n, const char* name, const Wanted& wanted) {
                           ? text
                           : fmt::format("node {} (If): in its {}: {}", n.name(), name, text));
   }
-  throw MalformedModel(std::move(texts), "nodes");
+  throw MalformedModel(std::move(texts), "nodes", then_branch.broken || else_branch.broken);
 }
 
 /// Both branches; one of them may be impossible for the model's shapes.
@@ -114,10 +115,7 @@ std::pair<Branch, Branch> import_branches(NodeImport& n, const Wanted& wanted) {
     throw;
   }
   Branch else_branch = import_branch(n, "else_branch", wanted);
-  const auto has_name_error = [&](const Branch& branch) {
-    return std::ranges::any_of(branch.errors, [&](const auto& text) { return n.is_name_error(text); });
-  };
-  if ((!then_branch.body && !else_branch.body) || has_name_error(then_branch) || has_name_error(else_branch))
+  if ((!then_branch.body && !else_branch.body) || then_branch.broken || else_branch.broken)
     refuse(n, then_branch, else_branch);
   const auto why = [&](const char* name, const Branch& branch) {
     const std::string text = fmt::format("node {} (If) takes its {}, which these shapes do not fit: {}",

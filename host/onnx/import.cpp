@@ -296,21 +296,12 @@ Binding& Importer::lookup(const std::string& name, const std::string& reader) {
     if (it->second.unknown) throw ReadsUnknown{};
     return scope >= open_.back().first_scope ? it->second : capture(it->second, scope, name);
   }
-  refuse_name(fmt::format("{} uses '{}', which nothing before it defines", reader, name));
+  throw BrokenModel(fmt::format("{} uses '{}', which nothing before it defines", reader, name));
 }
 
 void Importer::define(const std::string& name, Binding binding, const std::string& definer) {
   bool fresh = scopes_.back().emplace(name, std::move(binding)).second;
-  if (!fresh) refuse_name(fmt::format("{} defines '{}', which is defined already", definer, name));
-}
-
-bool Importer::is_name_error(const std::string& text) const {
-  return std::ranges::any_of(name_errors_, [&](const std::string& error) { return text.ends_with(error); });
-}
-
-void Importer::refuse_name(std::string text) {
-  name_errors_.insert(text);
-  throw Error(ErrorKind::kUser, std::move(text));
+  if (!fresh) throw BrokenModel(fmt::format("{} defines '{}', which is defined already", definer, name));
 }
 
 Value* Importer::materialise(Binding& binding, const std::string& name) {
@@ -479,7 +470,7 @@ void Importer::convert_named(const onnx::NodeProto& node) {
   convert_node(node, name);
 }
 
-void Importer::check_arity(const onnx::NodeProto& node, const NodeImport& import) const {
+void Importer::check_arity(const onnx::NodeProto& node, const std::string& name) const {
   const std::string domain = domain_name(node.domain());
   const int64_t opset = opset_of(node.domain());
   const std::optional<OpArity> most = largest_arity(domain, node.op_type(), opset);
@@ -488,10 +479,12 @@ void Importer::check_arity(const onnx::NodeProto& node, const NodeImport& import
     int count = names.size();
     while (count > 0 && names[count - 1].empty()) --count;  // left out
     if (count <= at_most) return;
-    import.fail(
-        "has {} {}, but {}{}{} of opset {} has at most {}: export the model again, or for the opset that it "
-        "is of",
-        count, what, domain, domain.empty() ? "" : "::", node.op_type(), opset, at_most);
+    throw BrokenModel(
+        fmt::format("node {} ({}): has {} {}, but {}{}{} of opset {} has at most {}: export the model again, "
+                    "or for the opset "
+                    "that it is of",
+                    name, node.op_type(), count, what, domain, domain.empty() ? "" : "::", node.op_type(),
+                    opset, at_most));
   };
   check(node.input(), most->inputs, "inputs");
   check(node.output(), most->outputs, "outputs");
@@ -509,7 +502,7 @@ void Importer::convert_node(const onnx::NodeProto& node, const std::string& name
   try {
     if (function != nullptr) return call_function(*function, node, name);
     if (custom != nullptr) return convert_custom(*custom, node, import);
-    check_arity(node, import);
+    check_arity(node, name);
     if (is_default_domain(node.domain()) && evaluate_contents(import)) return;
     convert(import);
   } catch (const ReadsUnknown&) {
@@ -526,8 +519,7 @@ void Importer::convert_node(const onnx::NodeProto& node, const std::string& name
       text = fmt::format("node {} ({}): {}", name, node.op_type(), text);
     }
     if (named) throw;
-    if (dynamic_cast<const MalformedModel*>(&error) == nullptr) throw Error(error.kind(), texts.front());
-    throw MalformedModel(std::move(texts), "nodes");
+    throw_retold(error, std::move(texts));
   }
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty() || scopes_.back().count(node.output(i)) != 0) continue;

@@ -176,6 +176,7 @@ struct Importer::Apart {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kUser) throw;
       errors[taken ? 0 : 1] = texts_of(error);
+      broken = broken || is_broken(error);
     }
     return kinds;
   }
@@ -189,7 +190,7 @@ struct Importer::Apart {
         if (std::ranges::find(texts, whole) == texts.end()) texts.push_back(whole);
       }
     }
-    throw MalformedModel(std::move(texts), "nodes");
+    throw MalformedModel(std::move(texts), "nodes", broken);
   }
 
   std::set<size_t> give_up() {
@@ -260,6 +261,7 @@ struct Importer::Apart {
   std::map<int64_t, bool> choices;
   std::map<std::string, int> names_before;
   std::vector<std::string> errors[2];  ///< why a branch cannot be
+  bool broken = false;                 ///< one of them is a BrokenModel's
 };
 
 std::optional<BranchesDiffer> Importer::convert_listed(const NodeList& list, size_t at) {

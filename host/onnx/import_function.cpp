@@ -8,6 +8,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/function_bodies.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/malformed.h"
 
 namespace gantry {
 namespace {
@@ -154,8 +155,9 @@ void Importer::call_function(const onnx::FunctionProto& function, const onnx::No
   constexpr int kDeepest = 64;
   if (depth_ == kDeepest) user_error("node {}: functions call each other more than {} deep", name, kDeepest);
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
-    user_error("node {} has {} inputs and {} outputs, but its function takes {} and gives {}", name,
-               node.input_size(), node.output_size(), function.input_size(), function.output_size());
+    throw BrokenModel(
+        fmt::format("node {} has {} inputs and {} outputs, but its function takes {} and gives {}", name,
+                    node.input_size(), node.output_size(), function.input_size(), function.output_size()));
   std::unordered_map<std::string, Binding> arguments;
   std::set<std::string> absent;
   for (int i = 0; i < function.input_size(); ++i) {

@@ -141,11 +141,6 @@ class Importer {
   /// The binding of a name, inner scopes first; a user error names `reader` if there is none. Throws
   /// ReadsUnknown for an unknown one.
   Binding& lookup(const std::string& name, const std::string& reader);
-  /// Whether an error, which may be told with where it is, was that of a name: one that nothing defines, or
-  /// that is defined twice.
-  bool is_name_error(const std::string& text) const;
-  /// Throws a user error that is one of those.
-  [[noreturn]] void refuse_name(std::string text);
   /// Defines a name; a user error if it is defined already.
   void define(const std::string& name, Binding binding, const std::string& definer);
   /// The name as data.
@@ -296,7 +291,7 @@ class Importer {
   void convert_nodes(const onnx::GraphProto& graph);
   void convert_node(const onnx::NodeProto& node, const std::string& name);
   /// User error for more inputs or outputs than the op has.
-  void check_arity(const onnx::NodeProto& node, const NodeImport& import) const;
+  void check_arity(const onnx::NodeProto& node, const std::string& name) const;
   void add_outputs(const onnx::GraphProto& graph);
   /// The outputs that one of the model's is.
   void add_output_of(Binding& binding, const onnx::ValueInfoProto& output);
@@ -310,7 +305,6 @@ class Importer {
   const ImportOptions& options_;
   std::shared_ptr<FunctionBodies> bodies_;
   TensorReader tensors_;
-  std::set<std::string> name_errors_;  ///< texts of refuse_name()
   DataDims data_dims_{*this};
   DeclaredRanks declared_ranks_;  ///< of the graph, or the function, that is being converted
   Graph graph_;

@@ -26,8 +26,20 @@ bool ends_a_name(std::string_view rest) {
 
 }  // namespace
 
-MalformedModel::MalformedModel(std::vector<std::string> texts, std::string_view what)
-    : Error(ErrorKind::kUser, text_of(texts, what)), texts_(std::move(texts)) {}
+MalformedModel::MalformedModel(std::vector<std::string> texts, std::string_view what, bool broken)
+    : Error(ErrorKind::kUser, text_of(texts, what)), texts_(std::move(texts)), broken_(broken) {}
+
+bool is_broken(const Error& error) {
+  const auto* several = dynamic_cast<const MalformedModel*>(&error);
+  return several != nullptr ? several->broken() : dynamic_cast<const BrokenModel*>(&error) != nullptr;
+}
+
+void throw_retold(const Error& error, std::vector<std::string> texts) {
+  if (dynamic_cast<const MalformedModel*>(&error) != nullptr)
+    throw MalformedModel(std::move(texts), "nodes", is_broken(error));
+  if (is_broken(error)) throw BrokenModel(texts.front());
+  throw Error(error.kind(), texts.front());
+}
 
 std::vector<std::string> texts_of(const Error& error) {
   const auto* several = dynamic_cast<const MalformedModel*>(&error);
@@ -35,13 +47,14 @@ std::vector<std::string> texts_of(const Error& error) {
 }
 
 void Malformed::add(const Error& error) {
+  broken_ = broken_ || is_broken(error);
   for (const std::string& text : texts_of(error)) {
     if (std::ranges::find(texts_, text) == texts_.end()) texts_.push_back(text);
   }
 }
 
 void Malformed::throw_any(std::string_view what) const {
-  if (!texts_.empty()) throw MalformedModel(texts_, what);
+  if (!texts_.empty()) throw MalformedModel(texts_, what, broken_);
 }
 
 bool names_node(const std::string& message, const std::string& node) {

@@ -9,16 +9,30 @@
 
 namespace gantry {
 
+/// A user error of a node that is wrong whatever shapes the model is given: it reads a name that nothing
+/// defines, defines one again, or has more inputs or outputs than its op.
+class BrokenModel : public Error {
+ public:
+  explicit BrokenModel(const std::string& message) : Error(ErrorKind::kUser, message) {}
+};
+
 /// A user error of one node or several, or of inputs, a text each.
 class MalformedModel : public Error {
  public:
-  /// `what` they are, where they are several: "nodes".
-  MalformedModel(std::vector<std::string> texts, std::string_view what);
+  /// `what` they are, where they are several: "nodes". `broken`: one of them is a BrokenModel's.
+  MalformedModel(std::vector<std::string> texts, std::string_view what, bool broken);
   const std::vector<std::string>& texts() const { return texts_; }
+  bool broken() const { return broken_; }
 
  private:
   std::vector<std::string> texts_;
+  bool broken_;
 };
+
+/// Whether the error is a BrokenModel, or holds one.
+bool is_broken(const Error& error);
+/// Throws the error with other texts, as many as texts_of() gives: where it is.
+[[noreturn]] void throw_retold(const Error& error, std::vector<std::string> texts);
 
 /// Those of MalformedModel, or the message.
 std::vector<std::string> texts_of(const Error& error);
@@ -34,6 +48,7 @@ class Malformed {
 
  private:
   std::vector<std::string> texts_;
+  bool broken_ = false;
 };
 
 /// Whether the message begins with the node's name, or has it behind "node".

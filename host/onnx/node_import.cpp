@@ -269,7 +269,7 @@ auto NodeImport::in_graph(const onnx::GraphProto& graph, const Read& read) const
     std::vector<std::string> texts;
     for (const std::string& text : wrong.texts())
       texts.push_back(fmt::format("node {} ({}): in its {}: {}", name_, op_type(), attribute->name(), text));
-    throw MalformedModel(std::move(texts), "nodes");
+    throw_retold(wrong, std::move(texts));
   }
 }
 
@@ -468,10 +468,6 @@ Dim NodeImport::new_symbol(const std::string& wanted) {
 
 bool NodeImport::assume(bool likely) {
   return importer_.assumptions().answer(likely);
-}
-
-bool NodeImport::is_name_error(const std::string& text) const {
-  return importer_.is_name_error(text);
 }
 
 void NodeImport::warn(const std::string& text) {

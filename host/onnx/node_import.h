@@ -180,8 +180,6 @@ class NodeImport {
   Dim new_symbol(const std::string& wanted);
   /// Tells whoever imports the model.
   void warn(const std::string& text);
-  /// Whether an error was that of a name: one that nothing defines, or that is defined twice.
-  bool is_name_error(const std::string& text) const;
   /// Whether to take for granted what decides on a rank and only the running model knows (Assumptions).
   bool assume(bool likely);
   /// Looks for what is not supported in a branch that is not converted.

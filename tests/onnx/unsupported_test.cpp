@@ -281,6 +281,29 @@ std::string wrong_nodes(const std::string& prefix, const std::string& in, const 
          node("Add", prefix + "behind", prefix + "a " + prefix + "b", out);
 }
 
+TEST(Malformed, ABranchThatIsWrongForAllShapesIsAnErrorHoweverDeepItIs) {
+  const std::string sound = graph("then_branch", "", node("Relu", "fine", "x", "q"), "q");
+  const auto with_else = [&](const std::string& nodes) {
+    return message(model(kFloats + flag() +
+                         "input { name: 'count' type { tensor_type { elem_type: 7 shape { } } } } " +
+                         node("If", "choice", "flag", "y", sound + graph("else_branch", "", nodes, "q"))));
+  };
+  const std::string lost = "lost uses 'gone', which nothing before it defines";
+  const std::string again =
+      "initializer { name: 'a' data_type: 1 float_data: 1 } "
+      "initializer { name: 'a' data_type: 1 float_data: 1 } ";
+  EXPECT_THAT(with_else(node("Relu", "lost", "gone", "q")), HasSubstr(lost));
+  EXPECT_THAT(with_else(again + node("Add", "sum", "x a", "q")),
+              HasSubstr("defines 'a', which is defined already"));
+  EXPECT_THAT(with_else(node("Relu", "wide", "x x", "q")), HasSubstr("node wide (Relu): has 2 inputs"));
+  EXPECT_THAT(with_else(node("If", "inner", "flag", "q",
+                             sound + graph("else_branch", "", node("Relu", "lost", "gone", "r"), "r"))),
+              HasSubstr(lost));
+  EXPECT_THAT(with_else(node("Loop", "turns", "count flag x", "q",
+                             graph("body", "i c s", node("Relu", "lost", "gone", "t"), "c t"))),
+              HasSubstr(lost));
+}
+
 TEST(Malformed, AllNodesOfALoopsBodyAreNamedWithIt) {
   const std::string text = message(
       model(kFloats + flag() + "input { name: 'count' type { tensor_type { elem_type: 7 shape { } } } } " +
