@@ -131,14 +131,7 @@ class Loop {
   }
 
   void collect(Execution& execution, MeasuredProcess& process) {
-    result_.last = process.last();
-    if (!result_.last.reading_cpus.empty()) result_.reading_cpus = result_.last.reading_cpus;
-    for (const std::string& note : result_.last.probe_notes) {
-      // The load before a later process is this measurement's own.
-      const bool own_load = !result_.processes.empty() && note.starts_with("load: ");
-      if (!own_load && std::ranges::find(result_.probe_notes, note) == result_.probe_notes.end())
-        result_.probe_notes.push_back(note);
-    }
+    keep_last(result_, process.last(), /*own_load=*/!result_.processes.empty());
     if (result_.processes.empty()) result_.board = execution.machine->info();
     result_.processes.push_back(process.take());
     const Measurement* const all[] = {&result_};

@@ -6,6 +6,28 @@
 #include "host/cli/turns/measuring_turn.h"
 
 namespace gantry::cli {
+namespace {
+
+/// A side as a result of bench: what its processes, however they took turns with the other's, say of it
+/// alone.
+BenchReport side_report(const CompareSide& side, const CompareMeasureOptions& options,
+                        const Execution& execution, const Invocation& invocation, Measurement measurement,
+                        double elapsed_s) {
+  MeasureOptions asked = options.measure;
+  asked.duration_s = options.duration_s;
+  asked.precision_goal = options.statistics.smallest_effect;
+  asked.processes = options.rounds;
+  BenchReport report = report_of(side.execution, asked, execution, invocation);
+  report.measurement = std::move(measurement);
+  Measurement& m = report.measurement;
+  m.interval = median_interval(speed_of(m.processes));
+  m.reached_goal = m.interval->relative_half_width() <= asked.precision_goal;
+  m.elapsed_s = elapsed_s;
+  report.warnings = machine_warnings(m);
+  return report;
+}
+
+}  // namespace
 
 CompareReport compare_models(const CompareSide& first, const CompareSide& second,
                              const CompareMeasureOptions& options, const Invocation& invocation,
@@ -47,10 +69,9 @@ CompareReport compare_models(const CompareSide& first, const CompareSide& second
       if (record.turns > 0) measured->turns = record;
     }
   }
-  BenchReport measured[] = {report_of(first.execution, options.measure, executions[0], invocation),
-                            report_of(second.execution, options.measure, executions[1], invocation)};
-  measured[0].measurement = std::move(live.first);
-  measured[1].measurement = std::move(live.second);
+  const BenchReport measured[] = {
+      side_report(first, options, executions[0], invocation, std::move(live.first), live.elapsed_s),
+      side_report(second, options, executions[1], invocation, std::move(live.second), live.elapsed_s)};
   CompareReport report;
   report.compared = true;
   report.comparison = live.comparison;
@@ -60,6 +81,8 @@ CompareReport compare_models(const CompareSide& first, const CompareSide& second
   report.second.name = second.name;
   report.rounds = measured[0].measurement.processes.size();
   report.elapsed_s = live.elapsed_s;
+  report.played = live.rounds;
+  for (const BenchReport& side : measured) report.results.push_back(report_to_json(side));
   report.smallest_effect = options.statistics.smallest_effect;
   report.warnings = live_warnings(measured[0], measured[1], live, options);
   return report;

@@ -31,6 +31,19 @@ Json side_json(const ReportSummary& report, double median_ms) {
           {"threads", report.threads}};
 }
 
+Json played_json(const std::vector<PlayedRound>& rounds) {
+  Json list = Json::array();
+  for (const PlayedRound& round : rounds)
+    list.push_back({{"ratio", round.ratio}, {"counts", round.counts}, {"began_ms", round.began_ms}});
+  return list;
+}
+
+Json results_json(const std::vector<std::string>& documents) {
+  Json list = Json::array();
+  for (const std::string& document : documents) list.push_back(Json::parse(document));
+  return list;
+}
+
 Json change_json(const Change& change) {
   return {{"index", change.index},
           {"date", change.date},
@@ -127,6 +140,8 @@ std::string comparison_json(const CompareReport& report) {
   json["warnings"] = report.warnings;
   json["history"] = report.history ? history_json(*report.history) : Json(nullptr);
   json["failed"] = shown(report.failed);
+  json["played"] = report.played.empty() ? Json(nullptr) : played_json(report.played);
+  json["results"] = report.results.empty() ? Json(nullptr) : results_json(report.results);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

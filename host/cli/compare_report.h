@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "host/cli/compare_run.h"
 #include "host/cli/report_summary.h"
 #include "host/cli/statistics/changes.h"
 #include "host/cli/statistics/comparison.h"
@@ -25,6 +26,9 @@ struct CompareReport {
   double smallest_effect = 0.01;
   std::optional<size_t> rounds;     ///< measured in turns; none: results that were measured apart
   std::optional<double> elapsed_s;  ///< of measuring
+  std::vector<PlayedRound> played;  ///< of those measured in turns
+  /// Of those measured in turns each side's measurement, as a document of bench (report_to_json); else empty.
+  std::vector<std::string> results;
   std::optional<HistoryReport> history;
   std::optional<bool> failed;  ///< --fail-if-slower
   std::vector<std::string> warnings;

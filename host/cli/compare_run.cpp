@@ -50,6 +50,7 @@ class Match {
     }
     LiveComparison result;
     result.comparison = compare_rounds(choice_.rounds, options_.statistics);
+    result.rounds = played_rounds();
     former_.remember(both());
     result.first = std::move(measured_[0]);
     result.second = std::move(measured_[1]);
@@ -130,8 +131,7 @@ class Match {
   void choose() {
     level_ = former_.level(both());
     std::vector<JudgedRound> judged;
-    for (size_t i = 0; i < rounds_.size(); ++i)
-      judged.push_back(judge(rounds_[i], measured_[0].processes[i], measured_[1].processes[i]));
+    for (size_t i = 0; i < rounds_.size(); ++i) judged.push_back(judged_round(i));
     choice_ = choose_rounds(judged);
     for (Measurement& measurement : measured_) {
       leave_out_disturbed(measurement, level_);
@@ -147,6 +147,37 @@ class Match {
     if (!counts) process.left_out.assign(process.samples_ms.size(), true);
   }
 
+  JudgedRound judged_round(size_t i) const {
+    return judge(rounds_[i], measured_[0].processes[i], measured_[1].processes[i]);
+  }
+
+  /// Of all that was taken in it, whatever counts.
+  Round whole_round(size_t i) const {
+    Round round;
+    for (const JudgedPair& pair : judged_round(i))
+      round.pairs.push_back({pair.base.median_ms, pair.other.median_ms});
+    return round;
+  }
+
+  std::vector<PlayedRound> played_rounds() const {
+    auto first = measured_[0].processes[0].sampled_at;
+    for (const Measurement& measurement : measured_)
+      first = std::min(first, measurement.processes[0].sampled_at);
+    std::vector<PlayedRound> played;
+    size_t counted = 0;
+    for (size_t i = 0; i < rounds_.size(); ++i) {
+      PlayedRound& round = played.emplace_back();
+      round.counts = choice_.counts[i];
+      round.ratio = round_ratio(round.counts ? choice_.rounds[counted++] : whole_round(i));
+      for (size_t side : {0, 1}) {
+        const std::chrono::duration<double, std::milli> since =
+            measured_[side].processes[i].sampled_at - first;
+        round.began_ms[side] = since.count();
+      }
+    }
+    return played;
+  }
+
   std::array<const Measurement*, 2> both() const { return {&measured_[0], &measured_[1]}; }
 
   MeasuredProcess process_of(size_t side) {
@@ -159,8 +190,7 @@ class Match {
   void collect(size_t side, MeasuredProcess& process) {
     Measurement& measurement = measured_[side];
     if (measurement.processes.empty()) measurement.board = sides_[side].execution.machine->info();
-    measurement.last = process.last();
-    if (!measurement.last.reading_cpus.empty()) measurement.reading_cpus = measurement.last.reading_cpus;
+    keep_last(measurement, process.last(), /*own_load=*/true);
     measurement.processes.push_back(process.take());
   }
 

@@ -23,9 +23,17 @@ struct CompareMeasureOptions {
   uint64_t seed = 0;               ///< of the order
 };
 
+/// One that was measured, of a process of each side.
+struct PlayedRound {
+  double ratio = 1;      ///< round_ratio: of what counts in it; of a round that does not count, of all
+  bool counts = true;    ///< false: too much of it was disturbed
+  double began_ms[2]{};  ///< when each side's first sample was asked for, since the first of all
+};
+
 struct LiveComparison {
   Comparison comparison;
-  Measurement first, second;  ///< every process's samples
+  std::vector<PlayedRound> rounds;  ///< each of the processes with the same index
+  Measurement first, second;        ///< every process's samples
   StopReason stopped = StopReason::kPrecision;
   double elapsed_s = 0;
 };

@@ -109,6 +109,16 @@ std::vector<ProcessSamples> speed_of(std::span<const ProcessMeasurement> process
   return result;
 }
 
+void keep_last(Measurement& measurement, const rpc::BenchmarkResult& last, bool own_load) {
+  measurement.last = last;
+  if (!last.reading_cpus.empty()) measurement.reading_cpus = last.reading_cpus;
+  std::vector<std::string>& notes = measurement.probe_notes;
+  for (const std::string& note : last.probe_notes) {
+    if (own_load && note.starts_with("load: ")) continue;
+    if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+  }
+}
+
 void add_work(std::vector<rpc::OtherWork>& all, const std::vector<rpc::OtherWork>& more) {
   for (const rpc::OtherWork& work : more) {
     const auto same = std::ranges::find_if(all, [&](const rpc::OtherWork& known) {

@@ -89,6 +89,10 @@ struct Measurement {
   double disturbed_speed() const;
 };
 
+/// Keeps what the last segment of a process tells of the program and the machine. `own_load`: the machine's
+/// load before it was the measurement's own.
+void keep_last(Measurement& measurement, const rpc::BenchmarkResult& last, bool own_load);
+
 /// Adds what others did to what they have done before.
 void add_work(std::vector<rpc::OtherWork>& all, const std::vector<rpc::OtherWork>& more);
 

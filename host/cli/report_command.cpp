@@ -15,6 +15,8 @@ constexpr const char* kExamples = R"(Examples:
   gantry report today.json -o report.html            open it in any browser, or send it to somebody
   gantry report yesterday.json today.json -o changes.html
                                                      also what has changed, kernel by kernel
+  gantry compare old.gmod new.gmod --json turns.json
+  gantry report turns.json -o turns.html             the verdict, every round, both sides over time
 The page is one file that needs no network: samples over time, what every kernel costs, roofline, timeline, memory map,
 and the graph. Each part is there where the result has its data; `gantry profile --json` (bench --profile) gives the most.
 `gantry inspect FILE --html PAGE` makes one of a model or module that has not run.)";
@@ -45,10 +47,12 @@ int report(const Options& options, const Invocation& invocation) {
 
 void add_report_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("report", "Results of bench --json as a page for the browser");
+  CLI::App* command =
+      app.add_subcommand("report", "Results of bench or compare --json as a page for the browser");
   command
       ->add_option("RESULT", options->results,
-                   "A result of bench --json or profile --json; of several, also the differences")
+                   "A result of bench --json or profile --json; of several, also the differences; or one "
+                   "document of compare --json")
       ->required()
       ->type_name("RESULT.json");
   command->add_option("-o,--output", options->output, "The page to write; default RESULT.html")

@@ -23,9 +23,9 @@ nlohmann::json read_result_document(const std::filesystem::path& path) {
   const auto schema = field<std::string>(json, "schema", path);
   if (schema == "gantry-comparison")
     user_error(
-        "{}: is a comparison, which has no samples or kernels; measure each side by `gantry profile MODEL "
-        "--json "
-        "FILE`, and give those results",
+        "{}: is a comparison, of which `gantry report` makes a page where it is given alone; here results "
+        "are "
+        "wanted: measure each side by `gantry profile MODEL --json FILE`",
         path.string());
   if (schema != kSchema)
     user_error("{}: is a document of kind '{}', not a result of `gantry bench --json` ('{}')", path.string(),

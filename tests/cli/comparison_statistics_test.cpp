@@ -143,6 +143,12 @@ TEST(CompareProcesses, ImpossibleInputIsAUserError) {
   EXPECT_THROW(compare_processes(good, zero), Error);
 }
 
+TEST(RoundRatio, IsTheMiddleOfItsPairs) {
+  EXPECT_DOUBLE_EQ(round_ratio({{{2, 3}, {1, 9}, {4, 4}}}), 1.5);
+  EXPECT_DOUBLE_EQ(round_ratio({{{1, 2}, {1, 8}}}), 4);  // of two the geometric mean
+  EXPECT_THROW(round_ratio({}), Error);
+}
+
 TEST(CompareRounds, IdenticalProgramsSeldomDiffer) {
   SimulatedTimings timings(6);
   constexpr int kTrials = 300;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "host/cli/report/documents.h"
 #include "host/cli/report/page.h"
 #include "host/cli/report/schema_check.h"
 #include "host/support/error.h"
@@ -55,6 +56,75 @@ TEST(SchemaCheck, OfMissingFieldsThoseThatAreNeededAreNamed) {
 TEST(SchemaCheck, DescriptionsAreFoundByTheFieldsPaths) {
   EXPECT_EQ(descriptions_of(kSchema),
             Json::parse(R"({"name": "what it is called", "rows[].ms": "its time"})"));
+}
+
+Json sample_comparison() {
+  const Json side = {{"name", "a"}, {"median_ms", 1.0}, {"processes", 1}, {"samples", 2}};
+  const Json result = {{"schema_version", 2},
+                       {"processes", {{{"samples_ms", {1.0, 2.0}}, {"readings", Json::array()}}}}};
+  Json document = {{"schema", "gantry-comparison"},
+                   {"schema_version", 2},
+                   {"first", side},
+                   {"second", side},
+                   {"ratio", 1.0},
+                   {"confidence", 0.95},
+                   {"interval", {0.9, 1.1}},
+                   {"smallest_effect", 0.01},
+                   {"verdict", "not shown"},
+                   {"interleaved", true},
+                   {"rounds", 1},
+                   {"widened", Json::array()},
+                   {"warnings", Json::array()}};
+  document["played"] = Json::array({{{"ratio", 1.0}, {"counts", true}, {"began_ms", {0.0, 1.0}}}});
+  document["results"] = Json::array({result, result});
+  return document;
+}
+
+std::string problem_of_comparison(Json document) {
+  try {
+    check_comparison(document, "c.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ComparisonDocument, IsTakenWithAndWithoutItsResults) {
+  EXPECT_EQ(problem_of_comparison(sample_comparison()), "");
+  Json old = sample_comparison();
+  old.erase("played");
+  old.erase("results");
+  EXPECT_EQ(problem_of_comparison(old), "");
+}
+
+TEST(ComparisonDocument, WhatIsDamagedIsNamedByFileAndField) {
+  const auto changed = [](const Json::json_pointer& field, const Json& value) {
+    Json document = sample_comparison();
+    document[field] = value;
+    const std::string problem = problem_of_comparison(document);
+    EXPECT_THAT(problem, HasSubstr("c.json"));
+    return problem;
+  };
+  const auto at = [](const char* path) { return Json::json_pointer(path); };
+  EXPECT_THAT(changed(at("/ratio"), "fast"), HasSubstr("'ratio'"));
+  EXPECT_THAT(changed(at("/ratio"), 0), HasSubstr("'ratio'"));
+  EXPECT_THAT(changed(at("/interval"), {1.0}), HasSubstr("'interval'"));
+  EXPECT_THAT(changed(at("/interval"), {1.1, 0.9}), HasSubstr("'interval'"));
+  EXPECT_THAT(changed(at("/schema_version"), 3), HasSubstr("schema version 3"));
+  EXPECT_THAT(changed(at("/played"), nullptr), HasSubstr("'played'"));
+  EXPECT_THAT(changed(at("/played/0/began_ms"), {0.0}), HasSubstr("began_ms"));
+  EXPECT_THAT(changed(at("/results"), Json::array()), HasSubstr("'results'"));
+  EXPECT_THAT(changed(at("/results/1/processes"), Json::array()), HasSubstr("results[1]"));
+  EXPECT_THAT(changed(at("/results/1/processes/0/samples_ms"), {1.0, 0.0}), HasSubstr("is no time"));
+  EXPECT_THAT(changed(at("/results/0/processes/0/samples_ms"), {"x"}),
+              HasSubstr("'processes[0].samples_ms[0]'"));
+}
+
+TEST(ComparisonDocument, OneThatOnlyKeptAHistoryComparesNothing) {
+  Json document = sample_comparison();
+  for (const char* field : {"first", "second", "ratio", "interval", "verdict"}) document[field] = nullptr;
+  EXPECT_THAT(problem_of_comparison(document), HasSubstr("compares nothing"));
 }
 
 TEST(ReportPage, DataCannotEndTheirElementNorALineOfAScript) {

@@ -304,6 +304,122 @@ class Page(PageTest):
         self.assertEqual(len(names), 3)
         self.assertTrue(any('→' in name for name in names))
 
+    # A document of compare.
+
+    def test_a_comparison_shows_the_figures_of_its_document(self):
+        document = report_samples.comparison()
+        self.open(document)
+        self.assertEqual(self.text('#compared'), 'old.gmod and new.gmod')
+        self.assertEqual(self.text('#ratio'), f'{document["ratio"]:.4f}')
+        low, high = document['interval']
+        self.assertIn(f'95 % interval {low:.4f} to {high:.4f}', self.text('#ratio-interval'))
+        self.assertEqual(self.one('#verdict').get_attribute('data-verdict'), 'faster')
+        self.assertIn('the second is faster: 10 % less time', self.text('#verdict'))
+        for word in document['warnings'] + document['widened']:
+            self.assertIn(word, self.text('#verdict'))
+        for side in ('first', 'second'):
+            cell = f'#sides-table [data-field="%s"] [data-side="{side}"]'
+            rounded_alike(self, self.text(cell % 'median_ms'), self.in_unit(cell % 'median_ms', document[side]['median_ms']), 4)
+            for field in ('processes', 'samples', 'threads'):
+                self.assertEqual(number(self.text(cell % field)), document[side][field])
+            self.assertEqual(self.text(cell % 'name'), document[side]['name'])
+            self.assertTrue(document[side]['module_digest'].startswith(self.text(cell % 'module_digest')))
+        self.assertEqual(number(self.text('[data-field="rounds"] dd')), document['rounds'])
+        self.assertEqual(self.all('#differences, #kernels, #roofline, #timeline, #memory, #graph'), [])
+        self.assert_quiet()
+
+    def test_rounds_of_a_comparison_are_those_of_its_document(self):
+        document = report_samples.comparison()
+        self.open(document)
+        dots = self.script('return Array.from(document.querySelectorAll("#round-chart .round-dot"), '
+                           'dot => [dot.cx.baseVal.value, dot.cy.baseVal.value, dot.classList.contains("left-out")])')
+        self.assertEqual([left_out for _, _, left_out in dots], [not played['counts'] for played in document['played']])
+        # Places tell ratios apart as the document does: the two are related by one line.
+        ratios = [played['ratio'] for played in document['played']]
+        slope = (dots[1][1] - dots[0][1]) / (ratios[1] - ratios[0])
+        for (_, y, _), ratio in zip(dots, ratios):
+            self.assertAlmostEqual(y - dots[0][1], slope * (ratio - ratios[0]), delta=0.01)
+        self.assertEqual([x for x, _, _ in dots], sorted(x for x, _, _ in dots))
+        self.script('document.querySelector("#round-chart").focus()')
+        self.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+        self.assertIn(f'ratio {ratios[1]:.4f}', self.text('#tip'))
+        self.assertIn('round 2', self.text('#tip'))
+        self.assert_quiet()
+
+    def test_samples_of_both_sides_lie_on_one_axis_with_the_machine(self):
+        document = report_samples.comparison()
+        self.open(document)
+        shown = self.script('return Array.from(document.querySelectorAll("#round-samples .dots"), '
+                            'path => [path.classList.contains("second"), path.getAttribute("d").match(/[0-9.]+ /g).map(Number)])')
+        for side, result in enumerate(document['results']):
+            places = [place for second, drawn in shown if second == bool(side) for place in drawn]
+            self.assertEqual(len(places), sum(len(process['samples_ms']) for process in result['processes']))
+        firsts = [min(place for second, drawn in shown if second == side for place in drawn) for side in (False, True)]
+        self.assertLess(firsts[0], firsts[1], 'the first began the first round')
+        self.assertIn('round 1', self.text('#round-samples'))
+        for strip in ('clock', 'temperature', 'other load'):
+            self.assertIn(strip, self.text('#round-samples'))
+        self.script('document.querySelector("#round-samples").focus()')
+        self.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+        self.assertIn('first: round 1, sample 1', self.text('#tip'))
+        shares = self.script('return Array.from(document.querySelectorAll("#round-distribution .bin title"), title => title.textContent)')
+        for side in ('first', 'second'):
+            self.assertAlmostEqual(sum(number(text.split(': ')[1]) for text in shares if text.startswith(side)), 100, delta=0.5)
+        self.assert_quiet()
+
+    def test_each_side_of_a_comparison_is_shown_as_a_result(self):
+        document = report_samples.comparison()
+        self.open(document)
+        rounded_alike(self, self.text('#median'), self.in_unit('#median', document['results'][0]['median_ms']), 4)
+        self.script('const list = document.getElementById("shown-result"); list.value = "1"; list.dispatchEvent(new Event("change"))')
+        self.wait(lambda: self.script('return document.documentElement.dataset.ready'), 'the other side')
+        rounded_alike(self, self.text('#median'), self.in_unit('#median', document['results'][1]['median_ms']), 4)
+        self.assert_quiet()
+
+    def test_a_measured_comparison_and_one_of_results_are_shown(self):
+        self.gantry('compare', 'lstm.onnx', '--second', '--opt 0', '--rounds', '3', '--threads', '1', '--json', 'turns.json', '--force')
+        document = json.loads((self.folder / 'turns.json').read_text(encoding='utf-8'))
+        self.open(document)
+        self.assertEqual(self.text('#ratio'), f'{document["ratio"]:.4f}')
+        self.assertEqual(len(self.all('#round-chart .round-dot')), 3)
+        self.assert_quiet()
+        self.write('a.json', report_samples.large(10))
+        self.write('b.json', report_samples.large(10, factor=1.5))
+        self.gantry('compare', 'a.json', 'b.json', '--json', 'apart.json', '--history', 's.jsonl', '--fail-if-slower', '1%', '--force', status=4)
+        document = json.loads((self.folder / 'apart.json').read_text(encoding='utf-8'))
+        self.open(document)
+        self.assertEqual(self.text('#ratio'), f'{document["ratio"]:.4f}')
+        self.assertIn('gantry report a.json b.json', self.text('#rounds'))
+        self.assertIn('slower than it allows', self.text('#limit'))
+        self.assertIn('1 result', self.text('#history'))
+        self.assert_quiet()
+
+    def test_a_comparison_is_a_page_of_its_own(self):
+        self.write('c.json', report_samples.comparison())
+        self.write('r.json', self.measured)
+        self.assertIn('given alone', self.gantry('report', 'c.json', 'r.json', '-o', 'no.html', status=1).stderr)
+        self.write('c.json', dict(report_samples.comparison(), verdict='better'))
+        self.assertIn("'verdict'", self.gantry('report', 'c.json', '-o', 'no.html', status=1).stderr)
+        self.assertFalse((self.folder / 'no.html').exists())
+
+    def test_a_comparison_fits_a_phone(self):
+        self.size(390, 840, mobile=True)
+        self.open(report_samples.comparison())
+        self.assertEqual(self.script('return document.documentElement.scrollWidth'), 390)
+        self.assert_quiet()
+
+    def test_hostile_names_of_a_comparison_stay_text(self):
+        document = report_samples.comparison()
+        document['warnings'] = document['widened'] = [HOSTILE]
+        for side, result in zip(('first', 'second'), document['results']):
+            for field in ('name', 'model', 'board', 'target'):
+                document[side][field] = HOSTILE
+            result['model'] = HOSTILE
+        self.open(document)
+        self.assertEqual(self.all('img'), [])
+        self.assertIn(HOSTILE, self.text('#compared'))
+        self.assert_quiet()
+
     # What others may bring along.
 
     def test_hostile_names_stay_text(self):

@@ -98,6 +98,27 @@ def large(count, factor=1.0):
             'kernels': kernels, 'program': program(kernels), 'timeline': timeline(kernels), 'peaks': PEAKS}
 
 
+def side(document, name):
+    """What a comparison says of a side that was measured as the document has it."""
+    return {'name': name, 'median_ms': document['median_ms'] * 1.001, 'processes': len(document['processes']),
+            'samples': sum(p['used_samples'] for p in document['processes']), 'disturbed_share': 0.08, 'model': document['model'],
+            'module_digest': document['module_digest'], 'board': 'pi5', 'target': document['target'], 'device': 'cpu',
+            'precision': document['precision'], 'threads': document['threads']}
+
+
+def comparison(factor=0.9):
+    """A document of `gantry compare --json`: rounds in turns, the last of which does not count."""
+    sides = [dict(large(10, times), kernels=None, program=None, timeline=None, peaks=None) for times in (1.0, factor)]
+    count = len(sides[0]['processes'])
+    played = [{'ratio': factor * (1 + (i * 7 % 5 - 2) / 400), 'counts': i + 1 < count,
+               'began_ms': [500.0 * i + (50 if i % 2 else 0), 500.0 * i + (0 if i % 2 else 50)]} for i in range(count)]
+    return {'schema': 'gantry-comparison', 'schema_version': 2, 'first': side(sides[0], 'old.gmod'), 'second': side(sides[1], 'new.gmod'),
+            'ratio': factor, 'confidence': 0.95, 'interval': [factor * 0.995, factor * 1.004], 'smallest_effect': 0.01,
+            'verdict': 'faster' if factor < 0.99 else 'not shown', 'interleaved': True, 'rounds': count, 'elapsed_s': 5.5,
+            'widened': ['fewer than 5 processes a side'], 'warnings': ['the clock moved between 1990 and 2006 MHz meanwhile'],
+            'history': None, 'failed': None, 'played': played, 'results': sides}
+
+
 def with_everything(document):
     """A measured document with what it has not made up."""
     document = json.loads(json.dumps(document))

@@ -7,6 +7,7 @@ Measures a small network on this machine, on a board on loopback, and on an emul
 qemu-aarch64 are there.
 """
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -209,14 +210,35 @@ class Schema(ProgramTest):
         live = self.compared('m.onnx', '--second', '--opt 0', '--rounds', '3', '--threads', '1')
         self.assertTrue(live['interleaved'])
         self.assertEqual(live['rounds'], 3)
+        self.hold_rounds(live)
         (self.folder / 'r.json').write_text(json.dumps(self.measured(*QUICK)), encoding='utf-8')
         apart = self.compared('r.json', 'r.json', '--history', 'series.jsonl')
         self.assertFalse(apart['interleaved'])
+        self.assertIsNone(apart['results'])
         self.assertIn(apart['verdict'], ('same', 'not shown'))
         self.assertEqual(apart['history']['points'], 1)
         alone = self.compared('r.json', '--history', 'series.jsonl')
         self.assertIsNone(alone['verdict'])
         self.assertEqual(alone['history']['points'], 1)
+
+    def hold_rounds(self, document):
+        """Each side is a result by bench's schema, and what counts of it is what the comparison is made from."""
+        self.assertEqual(len(document['played']), document['rounds'])
+        for side, result in zip(('first', 'second'), document['results']):
+            for error in validator('bench').iter_errors(result):
+                self.fail(f'{side}: {"/".join(map(str, error.absolute_path))}: {error.message}')
+            self.assertEqual(result['module_digest'], document[side]['module_digest'])
+            self.assertEqual(len(result['processes']), document['rounds'])
+            self.assertEqual(sum(p['used_samples'] for p in result['processes']), document[side]['samples'])
+            self.assertAlmostEqual(result['median_ms'] / document[side]['median_ms'], 1, delta=0.5)
+        began = [played['began_ms'] for played in document['played']]
+        self.assertEqual(min(map(min, began)), 0)
+        for before, after in zip(began, began[1:]):
+            self.assertLess(max(before), min(after), 'rounds follow each other')
+        # Of three rounds that all count the ratio is the geometric mean.
+        if all(played['counts'] for played in document['played']):
+            mean = math.exp(sum(math.log(played['ratio']) for played in document['played']) / 3)
+            self.assertAlmostEqual(document['ratio'] / mean, 1, delta=1e-6)
 
     def test_slower_has_an_exit_status_of_its_own(self):
         document = self.measured('--processes', '1', '--repeat', '5')

@@ -2,81 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "host/cli/compare_report.h"
+#include "host/cli/report/documents.h"
 #include "host/cli/report/page_parts.h"
 #include "host/cli/report/schema_check.h"
 #include "host/cli/report_summary.h"
 #include "host/support/error.h"
-#include "host/support/input_file.h"
 
 namespace gantry::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Deeper than any result; JSON of any depth would exhaust the stack of whoever walks over it.
-constexpr int kDeepest = 64;
-
-/// What the page cannot do without, of what version 2 has had from its beginning or what came with the part.
-constexpr std::string_view kNeeded[] = {"kernels[].step",
-                                        "kernels[].name",
-                                        "kernels[].nodes",
-                                        "kernels[].total_ms",
-                                        "kernels[].flops",
-                                        "kernels[].bytes",
-                                        "processes[].samples_ms",
-                                        "processes[].readings",
-                                        "processes[].readings[].at_ms",
-                                        "program.values",
-                                        "program.values[].id",
-                                        "program.values[].kind",
-                                        "program.steps",
-                                        "program.steps[].step",
-                                        "program.steps[].name",
-                                        "program.steps[].nodes",
-                                        "timeline.run_ms",
-                                        "timeline.threads",
-                                        "timeline.threads[].name",
-                                        "timeline.steps",
-                                        "timeline.steps[].step",
-                                        "timeline.steps[].begin_us",
-                                        "timeline.steps[].end_us",
-                                        "timeline.spans"};
-
 Json parse_json(std::string_view text) {
   return Json::parse(text);
-}
-
-Json parse_result(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) cannot_read(file, errno);
-  bool too_deep = false;
-  const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kDeepest;
-    return depth <= kDeepest;
-  };
-  Json document = Json::parse(stream, watch, false);
-  if (too_deep) user_error("{}: nested more than {} levels deep, as no bench result is", file, kDeepest);
-  return document;
-}
-
-/// A document of version 1 as one of version 2: its samples are one process, of which nothing else is known.
-void modernise(Json& document) {
-  if (document["schema_version"] != 1) return;
-  Json process = {
-      {"samples_ms", document["samples_ms"]}, {"started_ms", nullptr}, {"readings", Json::array()}};
-  document["processes"] = Json::array({std::move(process)});
-}
-
-Json read_document(const std::string& file, const Json& schema) {
-  Json document = parse_result(file);
-  check_types(document, schema, kNeeded, file);
-  modernise(document);
-  return document;
 }
 
 /// What `gantry compare` says of the two, as its document, with the verdict as a sentence; or why it cannot.
@@ -98,6 +39,42 @@ Json comparison_of(const ReportSummary& first, const ReportSummary& second) {
   return comparison;
 }
 
+Verdict verdict_of(const Json& comparison, const std::string& file) {
+  for (Verdict verdict : {Verdict::kFaster, Verdict::kSlower, Verdict::kSame, Verdict::kNotShown}) {
+    if (comparison["verdict"] == verdict_name(verdict)) return verdict;
+  }
+  user_error("{}: field 'verdict' is {}, which is none", file, comparison["verdict"].dump());
+}
+
+/// As the command said it when it had measured.
+std::string sentence_of(const Json& comparison, const std::string& file) {
+  CompareReport report;
+  report.comparison.verdict = verdict_of(comparison, file);
+  report.comparison.ratio = comparison["ratio"];
+  report.comparison.low = comparison["interval"][0];
+  report.comparison.high = comparison["interval"][1];
+  report.smallest_effect = comparison["smallest_effect"];
+  if (!comparison["rounds"].is_null()) report.rounds = comparison["rounds"].get<size_t>();
+  return verdict_text(report);
+}
+
+/// The page of a document of compare: what it says stands as it is, and each side is a result.
+Json comparison_data(Json comparison, const std::string& file, const std::string& gantry_version) {
+  check_comparison(comparison, file);
+  comparison["sentence"] = sentence_of(comparison, file);
+  Json data = page_basics(gantry_version);
+  data["results"] = Json::array();
+  Json sides = std::move(comparison["results"]);
+  comparison.erase("results");
+  if (!sides.is_null()) {
+    for (size_t i = 0; const char* side : {"first", "second"})
+      data["results"].push_back({{"file", comparison[side]["name"]}, {"document", std::move(sides[i++])}});
+  }
+  data["file"] = file;
+  data["comparison"] = std::move(comparison);
+  return data;
+}
+
 }  // namespace
 
 Json page_basics(const std::string& gantry_version) {
@@ -111,13 +88,18 @@ Json page_basics(const std::string& gantry_version) {
 Json report_data(const std::vector<std::string>& files, const std::string& gantry_version) {
   if (files.size() > kMostResults)
     user_error("{} results are more than a page compares: give {} at most", files.size(), kMostResults);
-  const Json schema = parse_json(page_result_schema[0].text());
+  if (files.size() == 1) {
+    if (Json document = parse_document(files[0]); is_comparison(document))
+      return comparison_data(std::move(document), files[0], gantry_version);
+  }
   std::vector<ReportSummary> summaries;
   Json data = page_basics(gantry_version);
   data["results"] = Json::array();
   for (const std::string& file : files) {
     summaries.push_back(read_report(file));
-    data["results"].push_back({{"file", file}, {"document", read_document(file, schema)}});
+    Json document = parse_document(file);
+    check_result(document, file);
+    data["results"].push_back({{"file", file}, {"document", std::move(document)}});
   }
   data["comparisons"] = Json::array();
   for (size_t i = 0; i < summaries.size(); ++i) {

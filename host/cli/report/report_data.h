@@ -12,8 +12,9 @@ namespace gantry::cli {
 inline constexpr size_t kMostResults = 20;
 
 /// The documents of these results of bench, in their order, and what every two of them tell against each
-/// other; for report_page. User errors name the file and the field: no result of bench, of a version that
-/// this gantry does not read, or damaged.
+/// other; or of one document of compare alone what it says, and the results of its sides. For report_page.
+/// User errors name the file and the field: no such document, of a version that this gantry does not read, or
+/// damaged.
 nlohmann::ordered_json report_data(const std::vector<std::string>& files, const std::string& gantry_version);
 
 /// What every page has: the program's version, and what fields mean.

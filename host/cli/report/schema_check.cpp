@@ -64,8 +64,8 @@ class Checker {
     const std::vector<std::string> types = types_of(schema);
     const auto fits = [&](const std::string& type) { return is_of_type(value, type); };
     if (types.empty() || std::ranges::any_of(types, fits)) return;
-    user_error("{}: field '{}' is of type {} where {} is wanted; is it written by `gantry bench --json`?",
-               file_, path.here, value.type_name(), fmt::join(types, " or "));
+    user_error("{}: field '{}' is of type {} where {} is wanted; is it as gantry's --json writes it?", file_,
+               path.here, value.type_name(), fmt::join(types, " or "));
   }
   void check_fields(const Json& object, const Json& properties, const Path& path) const {
     for (const auto& [name, schema] : properties.items()) {
@@ -74,7 +74,7 @@ class Checker {
       if (found != object.end()) {
         check(*found, schema, field);
       } else if (std::ranges::find(needed_, field.general) != needed_.end()) {
-        user_error("{}: no field '{}'; is it written by `gantry bench --json`?", file_, field.here);
+        user_error("{}: no field '{}'; is it as gantry's --json writes it?", file_, field.here);
       }
     }
   }

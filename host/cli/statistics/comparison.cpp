@@ -37,6 +37,13 @@ double checked_log_ratio(const SegmentPair& pair) {
   return std::log(pair.other_ms / pair.base_ms);
 }
 
+std::vector<double> log_ratios_of(const Round& round) {
+  if (round.pairs.empty()) user_error("a round of the comparison has no segments: give it more time");
+  std::vector<double> ratios;
+  for (const SegmentPair& pair : round.pairs) ratios.push_back(checked_log_ratio(pair));
+  return ratios;
+}
+
 /// Of the median of normally distributed values, over that of their mean, for standard errors.
 constexpr double kMedianError = 1.2533;
 
@@ -120,6 +127,10 @@ std::string_view widening_text(Widening widening) {
   return "what else differed between both results";
 }
 
+double round_ratio(const Round& round) {
+  return std::exp(median_of(log_ratios_of(round)));
+}
+
 Comparison compare_rounds(std::span<const Round> rounds, const CompareOptions& options) {
   if (rounds.size() < kFewestRounds) {
     user_error("a comparison needs at least {} rounds, {} were measured: give it more time", kFewestRounds,
@@ -129,10 +140,9 @@ Comparison compare_rounds(std::span<const Round> rounds, const CompareOptions& o
   result.base_processes = result.other_processes = rounds.size();
   std::vector<double> log_ratios, variances, base, other;
   for (const Round& round : rounds) {
-    if (round.pairs.empty()) user_error("a round of the comparison has no segments: give it more time");
-    std::vector<double> pairs, base_ms, other_ms;
+    const std::vector<double> pairs = log_ratios_of(round);
+    std::vector<double> base_ms, other_ms;
     for (const SegmentPair& pair : round.pairs) {
-      pairs.push_back(checked_log_ratio(pair));
       base_ms.push_back(pair.base_ms);
       other_ms.push_back(pair.other_ms);
     }

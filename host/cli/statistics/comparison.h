@@ -40,6 +40,10 @@ struct Round {
   std::vector<SegmentPair> pairs;
 };
 
+/// What a round says of the other over the base: the median over its pairs. User error for a round without
+/// pairs, or a median that is not a positive time.
+double round_ratio(const Round& round);
+
 struct CompareOptions {
   double smallest_effect = 0.01;  ///< relative; a smaller difference is not claimed
   double confidence = 0.95;       ///< of the interval, two-sided

@@ -1,10 +1,13 @@
 // How samples are distributed: a histogram, below it every process's median, and the interval that follows from those.
 
 /** Freedman and Diaconis's width: 2 times the interquartile range over the cube root of the number. */
-function histogram(sorted, low, high) {
+function binCount(sorted, low, high) {
   const spread = quantile(sorted, 0.75) - quantile(sorted, 0.25);
   const wish = 2 * spread / Math.cbrt(sorted.length);
-  const count = Math.max(8, Math.min(60, wish > 0 ? Math.ceil((high - low) / wish) : 8));
+  return Math.max(8, Math.min(60, wish > 0 ? Math.ceil((high - low) / wish) : 8));
+}
+
+function histogram(sorted, low, high, count) {
   const bins = new Array(count).fill(0);
   for (const value of sorted) {
     if (value <= high) ++bins[Math.min(count - 1, Math.floor((value - low) / (high - low || 1) * count))];
@@ -20,7 +23,7 @@ function drawHistogram(document, sorted, width) {
   const high = fittingLimit(sorted);
   const pad = Math.max((high - low) * 0.03, low * 0.002);
   const x = linear(low - pad, high + pad, frame.x0, frame.x1);
-  const bins = histogram(sorted, low, high);
+  const bins = histogram(sorted, low, high, binCount(sorted, low, high));
   const most = Math.max(...bins, 1);
   const y = linear(0, most, frame.y0, frame.y1);
   const marks = ticks(0, most, 4).filter(Number.isInteger);

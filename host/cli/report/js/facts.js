@@ -57,7 +57,13 @@ function byStep(list) {
   return new Map((list || []).map(entry => [entry.step, entry]));
 }
 
-/** The values of processes on one time axis, one process after another; times in ms. */
+/** Moves all that a process has on a time axis. */
+function shift(entry, by) {
+  for (const key of ['begin', 'end', 'offset']) entry[key] += by;
+  for (const key of ['times', 'readingTimes', 'pulseTimes']) entry[key] = entry[key].map(time => time + by);
+}
+
+/** The values of processes on one time axis, one process after another; times in ms. `bands`: what the axis is divided into. */
 function timeAxis(document) {
   const quiet = document.machine && document.machine.undisturbed_pulse;
   const processes = [];
@@ -77,13 +83,8 @@ function timeAxis(document) {
     offset += high - low + last;
   }
   const gap = offset * 0.012;
-  processes.forEach((entry, i) => {
-    for (const key of ['begin', 'end', 'offset']) entry[key] += i * gap;
-    entry.times = entry.times.map(time => time + i * gap);
-    entry.readingTimes = entry.readingTimes.map(time => time + i * gap);
-    entry.pulseTimes = entry.pulseTimes.map(time => time + i * gap);
-  });
-  return {processes, end: offset + gap * Math.max(0, processes.length - 1)};
+  processes.forEach((entry, i) => shift(entry, i * gap));
+  return {processes, bands: processes, bandName: 'process', end: offset + gap * Math.max(0, processes.length - 1)};
 }
 
 /** Whether a sample was taken while something outside of the machine's sight used its cores: the pulse before or after it is more than

@@ -1,22 +1,26 @@
 // The page: its sections in their order, each where its data are.
 
 /** Of a file that has not run there is a plan only where gantry can compile it. */
-const hasPlan = () => results.length > 0 || Boolean(data.inspection.program);
+const hasPlan = () => (data.inspection ? Boolean(data.inspection.program) : timesKernels());
+/** A comparison times runs alone. */
+const timesKernels = () => results.length > 0 && !data.comparison;
 
 const SECTIONS = [
   {id: 'summary', title: 'All results', draw: drawSummary, only: () => results.length > 2},
-  {id: 'differences', title: 'Differences', draw: drawDifferences, only: () => results.length > 1},
+  {id: 'differences', title: 'Differences', draw: drawDifferences, only: () => results.length > 1 && !data.comparison},
+  {id: 'comparison', title: 'Comparison', draw: drawComparison, plain: true, only: () => Boolean(data.comparison)},
+  {id: 'rounds', title: 'Rounds', draw: drawRounds, only: () => Boolean(data.comparison)},
   {id: 'head', title: 'Result', draw: (container, document) => {
     if (results.length > 1) container.append(resultPicker(drawSections));
     (results.length > 0 ? drawHead : drawInspection)(container, document);
-  }, plain: true},
+  }, plain: true, only: () => results.length > 0 || Boolean(data.inspection)},
   {id: 'samples', title: 'Samples', draw: (container, document) => {
     drawSamples(container, document);
     drawDistribution(container, document);
   }, only: () => results.length > 0},
   {id: 'kernels', title: 'Kernels', draw: drawKernels, only: hasPlan},
-  {id: 'roofline', title: 'Roofline', draw: drawRoofline, only: () => results.length > 0},
-  {id: 'timeline', title: 'Timeline', draw: drawTimeline, only: () => results.length > 0},
+  {id: 'roofline', title: 'Roofline', draw: drawRoofline, only: timesKernels},
+  {id: 'timeline', title: 'Timeline', draw: drawTimeline, only: timesKernels},
   {id: 'memory', title: 'Memory', draw: drawMemory, only: hasPlan},
   {id: 'graph', title: 'Graph', draw: drawGraph, prepare: prepareGraph, later: true, only: hasPlan},
 ];
@@ -100,7 +104,8 @@ document.addEventListener('keydown', event => {
   }
 });
 
-const subject = results.length > 1 ? plural(results.length, 'result') : fileName(currentDocument().model || currentDocument().file || 'gantry');
+const subject = data.comparison ? `${data.comparison.first.name} and ${data.comparison.second.name}`
+  : results.length > 1 ? plural(results.length, 'result') : fileName(currentDocument().model || currentDocument().file || 'gantry');
 document.title = `${subject} – gantry report`;
 document.getElementById('made').textContent = `Made by gantry ${data.gantry_version}. One file; it asks the network for nothing.`;
 showTheme();

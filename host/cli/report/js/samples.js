@@ -3,7 +3,7 @@
 function samplePoints(axis) {
   const points = [];
   axis.processes.forEach((entry, number) => {
-    entry.process.samples_ms.forEach((ms, i) => points.push({time: entry.times[i], ms, number, index: i, disturbed: isDisturbed(entry, entry.times[i])}));
+    entry.process.samples_ms.forEach((ms, i) => points.push({time: entry.times[i], ms, number, index: i, side: entry.side || 0, disturbed: isDisturbed(entry, entry.times[i])}));
   });
   return points;
 }
@@ -21,6 +21,9 @@ function throttledTimes(axis) {
   return times;
 }
 
+/** Of what belongs to a side of a comparison. */
+const SIDE_CLASSES = [' of-first', ' of-second'];
+
 function sampleChart(document, axis, points, width, limit) {
   const frame = plotFrame(width, 260, 'Samples over time', {bottom: 20, top: 24});
   const x = linear(0, axis.end || 1, frame.x0, frame.x1);
@@ -32,13 +35,13 @@ function sampleChart(document, axis, points, width, limit) {
   const values = ticks(y.low / size, y.high / size, 5);
   const format = tickText(values);
   frame.svg.append(yAxis(frame, value => y(value * size), values, format, `time of a run, ${unit}`));
-  axis.processes.forEach((entry, i) => {
+  axis.bands.forEach((entry, i) => {
     const band = shape('rect', {x: x(entry.begin), y: frame.y1, width: Math.max(1, x(entry.end) - x(entry.begin)),
       height: frame.y0 - frame.y1, class: i % 2 ? 'band odd' : 'band'});
     frame.svg.append(band);
     if (x(entry.end) - x(entry.begin) > 24) {
       frame.svg.append(textAt((x(entry.begin) + x(entry.end)) / 2, frame.y1 - 8,
-        axis.processes.length < 9 && x(entry.end) - x(entry.begin) > 74 ? `process ${i + 1}` : String(i + 1), {'text-anchor': 'middle', class: 'small'}));
+        axis.bands.length < 9 && x(entry.end) - x(entry.begin) > 74 ? `${axis.bandName} ${i + 1}` : String(i + 1), {'text-anchor': 'middle', class: 'small'}));
     }
   });
   if (document.interval_ms) {
@@ -49,13 +52,14 @@ function sampleChart(document, axis, points, width, limit) {
   }
   if (isNumber(document.median_ms)) frame.svg.append(lineFrom(frame.x0, y(document.median_ms), frame.x1, y(document.median_ms), 'median-line'));
   const within = points.filter(point => point.ms <= limit);
-  for (const disturbed of [false, true]) {
-    const dots = within.filter(point => point.disturbed === disturbed).map(point => [x(point.time), y(point.ms)]);
-    if (dots.length > 0) frame.svg.append(dotPath(dots, `dots${points.length > 3000 ? ' fine' : ''}${disturbed ? ' disturbed' : ''}`));
+  for (const [side, disturbed] of [[0, false], [1, false], [0, true], [1, true]]) {
+    const dots = within.filter(point => point.side === side && point.disturbed === disturbed).map(point => [x(point.time), y(point.ms)]);
+    const kind = (points.length > 3000 ? ' fine' : '') + (side ? ' second' : '') + (disturbed ? ' disturbed' : '');
+    if (dots.length > 0) frame.svg.append(dotPath(dots, `dots${kind}`));
   }
   for (const entry of axis.processes) {
     const middle = y(isNumber(entry.process.median_ms) ? entry.process.median_ms : median(entry.process.samples_ms));
-    if (middle >= frame.y1) frame.svg.append(lineFrom(x(entry.begin), middle, x(entry.end), middle, 'process-median'));
+    if (middle >= frame.y1) frame.svg.append(lineFrom(x(entry.begin), middle, x(entry.end), middle, `process-median${SIDE_CLASSES[entry.side] || ''}`));
   }
   for (const point of points.filter(point => point.ms > limit).slice(0, 2000)) {
     const at = x(point.time);
@@ -66,14 +70,15 @@ function sampleChart(document, axis, points, width, limit) {
   return {frame, x};
 }
 
-function sampleLines(document, axis, point) {
+function sampleLines(axis, point) {
   const entry = axis.processes[point.number];
   let nearest = null;
   entry.readingTimes.forEach((time, i) => {
     if (nearest === null || Math.abs(time - point.time) < Math.abs(entry.readingTimes[nearest] - point.time)) nearest = i;
   });
   const lines = [element('b', {}, timeText(point.ms, 4)),
-    `process ${point.number + 1}, sample ${point.index + 1}`, point.disturbed ? 'disturbed: others used the cores' : null, `${numberText((point.time - entry.begin) / 1000)} s after its first`];
+    entry.side === undefined ? `process ${point.number + 1}, sample ${point.index + 1}`
+      : `${entry.name}: round ${entry.round + 1}, sample ${point.index + 1}`, point.disturbed ? 'disturbed: others used the cores' : null, `${numberText((point.time - entry.begin) / 1000)} s after its first`];
   if (nearest === null) return lines;
   for (const strip of STRIPS) {
     for (const series of strip.series) {
@@ -84,8 +89,8 @@ function sampleLines(document, axis, point) {
   return lines;
 }
 
-/** A line through all charts of the group at the nearest sample, by mouse, touch or arrow keys. */
-function crosshair(group, document, axis, points, parts) {
+/** A line through all charts of the group at the nearest point, by mouse, touch or arrow keys. `linesOf`: what is said of a point. */
+function crosshair(group, points, parts, linesOf) {
   const ordered = points.slice().sort((a, b) => a.time - b.time);
   const lines = parts.map(part => {
     const line = lineFrom(0, part.frame.y1, 0, part.frame.y0, 'cross');
@@ -104,14 +109,14 @@ function crosshair(group, document, axis, points, parts) {
       line.setAttribute('visibility', 'visible');
     }
     const box = parts[0].frame.svg.getBoundingClientRect();
-    showTip(box.left + x, clientY, sampleLines(document, axis, point));
+    showTip(box.left + x, clientY, linesOf(point));
   };
   const hide = () => {
     for (const line of lines) line.setAttribute('visibility', 'hidden');
     hideTip();
   };
   const nearest = clientX => {
-    const time = linear(parts[0].frame.x0, parts[0].frame.x1, 0, axis.end || 1)(clientX - parts[0].frame.svg.getBoundingClientRect().left);
+    const time = parts[0].x.invert(clientX - parts[0].frame.svg.getBoundingClientRect().left);
     let low = 0;
     let high = ordered.length - 1;
     while (low < high) {
@@ -132,23 +137,22 @@ function crosshair(group, document, axis, points, parts) {
   });
 }
 
-function drawSamples(container, document) {
-  const axis = timeAxis(document);
+/** Samples and below them the machine, on one axis, into `container`. `document`: whose median and interval are drawn, {} for none. */
+function drawSampleCharts(container, document, axis, {id, label, entries}) {
   const points = samplePoints(axis);
   if (points.length === 0) return void container.append(missing('The result has no samples.'));
   const sorted = points.map(point => point.ms).sort((a, b) => a - b);
   const fitting = fittingLimit(sorted);
   const greatest = sorted[sorted.length - 1];
   let whole = fitting === greatest;
-  const group = element('div', {class: 'charts', id: 'sample-charts', tabindex: '0', 'aria-label': 'Samples over time; arrow keys go from one to the next'});
+  const group = element('div', {class: 'charts', id, tabindex: '0', 'aria-label': `${label}; arrow keys go from one to the next`});
   const redraw = responsive(group, width => {
     const parts = [sampleChart(document, axis, points, width, whole ? greatest : fitting)];
     group.append(parts[0].frame.svg);
     const strips = STRIPS.filter(strip => strip.series.some(series => hasSeries(axis, series)));
     strips.forEach(strip => parts.push(drawStrip(group, strip, axis, width)));
-    const last = timeFooter(axis, width);
-    group.append(last);
-    crosshair(group, document, axis, points, parts);
+    group.append(timeFooter(axis, width));
+    crosshair(group, points, parts, point => sampleLines(axis, point));
   });
   const beyond = sorted.filter(ms => ms > fitting).length;
   if (beyond > 0) {
@@ -156,11 +160,15 @@ function drawSamples(container, document) {
     container.append(element('label', {class: 'check'}, box, ` show the whole range: ${plural(beyond, 'sample')} ` +
       `(to ${timeText(greatest)}) ${beyond === 1 ? 'lies' : 'lie'} above the chart (▲)`));
   }
-  const entries = [['dot', 'a sample'], ['process-median', "a process's median"], ['median-line', 'median']];
-  if (points.some(point => point.disturbed)) entries.splice(1, 0, ['disturbed', 'a disturbed sample']);
+  if (points.some(point => point.disturbed)) entries.splice(entries.findIndex(([name]) => name === 'process-median'), 0, ['disturbed', 'a disturbed sample']);
   if (document.interval_ms) entries.push(['interval', 'its interval']);
   if (throttledTimes(axis).length > 0) entries.push(['throttled', 'held back by heat, power or a cap']);
   container.append(legend(entries), group);
   const absent = STRIPS.filter(strip => strip.expected && !strip.series.some(series => hasSeries(axis, series)));
   if (absent.length > 0) container.append(missing(`Not shown by this machine: ${absent.map(strip => strip.title).join(', ')}.`));
+}
+
+function drawSamples(container, document) {
+  drawSampleCharts(container, document, timeAxis(document), {id: 'sample-charts', label: 'Samples over time',
+    entries: [['dot', 'a sample'], ['process-median', "a process's median"], ['median-line', 'median']]});
 }

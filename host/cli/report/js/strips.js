@@ -59,7 +59,7 @@ function drawStrip(group, strip, axis, width) {
     }
   }
   for (const series of present) {
-    for (const entry of axis.processes) frame.svg.append(linePath(stripPoints(entry, series, strip, x, y), `series ${series.className}`));
+    for (const entry of axis.processes) frame.svg.append(linePath(stripPoints(entry, series, strip, x, y), `series ${series.className}${SIDE_CLASSES[entry.side] || ''}`));
   }
   frame.svg.append(lineFrom(frame.x0, frame.y0, frame.x1, frame.y0, 'edge'));
   group.append(frame.svg);
@@ -71,6 +71,6 @@ function timeFooter(axis, width) {
   const frame = plotFrame(width, 42, 'time', {top: 2, bottom: 40});
   const x = linear(0, axis.end / 1000 || 1, frame.x0, frame.x1);
   const marks = ticks(0, axis.end / 1000, Math.max(3, Math.floor(width / 110)));
-  frame.svg.append(xAxis(frame, x, marks, tickText(marks), width < 520 ? 'seconds of sampling' : 'seconds of sampling; pauses between processes are left out'));
+  frame.svg.append(xAxis(frame, x, marks, tickText(marks), width < 520 ? 'seconds of sampling' : `seconds of sampling; pauses between ${axis.bandName === 'round' ? 'rounds' : 'processes'} are left out`));
   return frame.svg;
 }
