@@ -4,6 +4,7 @@
 #include "host/cli/bench_model.h"
 #include "host/cli/bench_report.h"
 #include "host/cli/between.h"
+#include "host/cli/command_traces.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/json_output.h"
@@ -11,7 +12,6 @@
 #include "host/cli/refusal.h"
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
-#include "host/cli/trace_measurement.h"
 #include "host/cli/turns/farm_options.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
@@ -48,24 +48,6 @@ struct Options {
   uint64_t seed = 0;
 };
 
-/// What gantry did, with the samples and kernels of the machine at their times.
-Trace trace_of(const BenchReport& report, const Invocation& invocation) {
-  const Measurement& m = report.measurement;
-  const SpanRecorder& clock = *invocation.spans;
-  std::vector<int64_t> sampled;
-  for (const ProcessMeasurement& process : m.processes)
-    sampled.push_back(clock.since_start(process.sampled_at));
-  Trace trace;
-  trace.processes.push_back(recorded_tracks(invocation, "bench"));
-  trace.processes.push_back(sample_tracks(m, "samples of " + report.model, sampled));
-  if (m.last.kernels.empty()) return trace;
-  // The traced runs are the last ones there.
-  const double run_ms = m.last.timeline ? m.last.timeline->run_ms : 0;
-  const int64_t begin = clock.since_start(m.profiled_at) - static_cast<int64_t>(run_ms * 1e6);
-  trace.processes.push_back(kernel_tracks(m.last, "kernels of " + report.model, std::max<int64_t>(begin, 0)));
-  return trace;
-}
-
 int bench(const Options& options, const Invocation& invocation) {
   if (options.json.to_stdout())
     refuse(options.execution.given, {"--top", "--by"},
@@ -93,7 +75,7 @@ int bench(const Options& options, const Invocation& invocation) {
       [&] { options.json.write(json); },
       [&] {
         if (!options.trace.empty())
-          write_trace(trace_of(report, invocation), options.trace,
+          write_trace(bench_trace(report, invocation), options.trace,
                       expect_trace_format(options.trace, "--trace"));
       },
   });

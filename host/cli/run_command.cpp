@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "host/cli/between.h"
+#include "host/cli/command_traces.h"
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/expectation.h"
@@ -14,8 +15,6 @@
 #include "host/cli/tensor_output.h"
 #include "host/cli/text.h"
 #include "host/cli/trace_file.h"
-#include "host/cli/trace_measurement.h"
-#include "host/cli/turns/measuring_turn.h"
 #include "host/support/error.h"
 #include "rpc/visible_text.h"
 
@@ -177,31 +176,6 @@ rpc::RunTime timed_run(Execution& execution) {
   return time;
 }
 
-/// Runs again, with every kernel timed on its threads, and writes what was recorded.
-void trace_run(const Options& options, Execution& execution, const Invocation& invocation) {
-  SpanRecorder& spans = *invocation.spans;
-  rpc::BenchmarkOptions benchmark;
-  benchmark.warmup = 0;
-  benchmark.repeat = 1;
-  benchmark.profile = true;
-  rpc::BenchmarkResult result;
-  {
-    Progress progress(invocation.verbosity());
-    const auto turn = take_turn(options.execution, {}, invocation,
-                                [&](const std::string& what) { progress.update(what, -1); });
-    turn->join(*execution.machine);
-    const TimedSpan span(&spans, "machine", "run again, timing the kernels");
-    result = execution.machine->benchmark(benchmark, {});
-  }
-  const double run_ms = result.timeline ? result.timeline->run_ms : 0;
-  const int64_t begin = spans.now() - static_cast<int64_t>(run_ms * 1e6);
-  Trace trace;
-  trace.processes.push_back(recorded_tracks(invocation, "run"));
-  trace.processes.push_back(
-      kernel_tracks(result, "kernels of " + options.execution.file, std::max<int64_t>(begin, 0)));
-  write_trace(trace, options.trace, expect_trace_format(options.trace, "--trace"));
-}
-
 /// What becomes of the outputs: they are saved, compared with their references, and told of. What cannot be
 /// written is thrown by the caller, after the results, which took longer.
 class Results {
@@ -305,7 +279,9 @@ int run(const Options& options, const Invocation& invocation) {
                           execution.machine->label(), loaded.target, which.empty() ? "" : ", the program ",
                           which, duration_text(milliseconds)));
   }
-  if (!options.trace.empty()) trace_run(options, execution, invocation);
+  if (!options.trace.empty())
+    write_trace(run_trace(options.execution, execution, invocation), options.trace,
+                expect_trace_format(options.trace, "--trace"));
   if (results.unwritten()) throw Error(*results.unwritten());
   if (!results.agree())
     user_error("an output differs from its reference by more than {:g} (--tolerance takes another bound)",

@@ -14,10 +14,10 @@ void add_trace_option(CLI::App& command, std::string& file, const std::string& s
       ->type_name("FILE");
 }
 
-void begin_trace(const std::string& file, bool force, Invocation& invocation) {
+void begin_trace(const std::string& file, bool force, Invocation& invocation, const std::string& option) {
   if (file.empty()) return;
-  expect_trace_format(file, "--trace");
-  invocation.outputs->writes(file, FileKind::kTrace, "--trace", force);
+  expect_trace_format(file, option);
+  invocation.outputs->writes(file, FileKind::kTrace, option, force);
   invocation.spans = std::make_shared<SpanRecorder>();
 }
 

@@ -15,8 +15,9 @@ namespace gantry::cli {
 /// --trace FILE of a command: `shows` says what is in it.
 void add_trace_option(CLI::App& command, std::string& file, const std::string& shows);
 /// Where `file` is given: checks that it can be written and names a format, and begins to record. To be
-/// called before the command's work.
-void begin_trace(const std::string& file, bool force, Invocation& invocation);
+/// called before the command's work. `option`: what errors call it.
+void begin_trace(const std::string& file, bool force, Invocation& invocation,
+                 const std::string& option = "--trace");
 /// What was recorded, as the tracks of the command of that name.
 TraceProcess recorded_tracks(const Invocation& invocation, const std::string& command);
 

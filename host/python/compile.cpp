@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include "host/cli/trace_file.h"
 #include "host/codegen/find_target.h"
 #include "host/machine/target.h"
 #include "host/python/errors.h"
@@ -26,6 +27,7 @@ struct CompileRequest {
   bool verify, use_cache, force;
   std::string output;  ///< empty: none
   std::vector<std::string> custom_ops, kept_inputs;
+  std::string trace;  ///< empty: none
 };
 
 std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& listener) {
@@ -34,10 +36,11 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
   const Optimize optimize = find_optimize(request.optimize);
   if (cli::is_module(request.file, request.contents))
     user_error("{}: is a module already; compile takes a model (.onnx), load takes modules", request.file);
-  const cli::Invocation invocation = listener.invocation();
+  cli::Invocation invocation = listener.invocation();
   if (request.contents.owner == nullptr) invocation.outputs->reads(request.file, "the model");
   if (!request.output.empty())
     invocation.outputs->writes(request.output, cli::FileKind::kModule, "output", request.force);
+  cli::begin_trace(request.trace, request.force, invocation, "trace");
   cli::Progress progress(invocation.verbosity());
   Graph graph = cli::import_model(request.file, request.shapes, request.sizes, invocation, optimize, {},
                                   request.contents, cli::read_custom_ops(request.custom_ops, invocation), {},
@@ -50,11 +53,16 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
   options.specializations = request.specializations;
   options.verify = request.verify;
   options.cache = cli::open_cache(request.use_cache);
+  options.observer.spans = invocation.spans.get();
   ModuleFile module = compile_graph(std::move(graph), options);
   if (!request.output.empty()) {
+    const TimedSpan span(invocation.spans.get(), "compile", "write the module");
     write_module(module, request.output);
-    return LoadedModule::open(request.output);
   }
+  if (!request.trace.empty())
+    cli::write_trace({{cli::recorded_tracks(invocation, "compile")}}, request.trace,
+                     cli::expect_trace_format(request.trace, "trace"));
+  if (!request.output.empty()) return LoadedModule::open(request.output);
   return std::make_shared<LoadedModule>(cli::aligned_copy(serialize_module(module)), request.file);
 }
 
@@ -63,7 +71,8 @@ py::tuple compile_from_python(const std::string& file, const py::object& content
                               std::vector<std::map<std::string, int64_t>> specializations,
                               std::string precision, std::string optimize, int opt_level, bool verify,
                               bool use_cache, std::string output, bool force,
-                              std::vector<std::string> custom_ops, std::vector<std::string> kept_inputs) {
+                              std::vector<std::string> custom_ops, std::vector<std::string> kept_inputs,
+                              std::string trace) {
   CompileRequest request{file,
                          {},
                          std::move(targets),
@@ -78,7 +87,8 @@ py::tuple compile_from_python(const std::string& file, const py::object& content
                          force,
                          std::move(output),
                          std::move(custom_ops),
-                         std::move(kept_inputs)};
+                         std::move(kept_inputs),
+                         std::move(trace)};
   if (!contents.is_none()) {
     const std::string_view bytes = contents.cast<py::bytes>();
     request.contents = cli::aligned_copy(std::as_bytes(std::span(bytes)));

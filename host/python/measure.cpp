@@ -3,14 +3,20 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gantry/runtime.h"
 #include "host/cli/bench_model.h"
+#include "host/cli/command_traces.h"
 #include "host/cli/compare_models.h"
 #include "host/cli/machine_json.h"
+#include "host/cli/report/page.h"
+#include "host/cli/report/report_data.h"
+#include "host/cli/trace_file.h"
 #include "host/codegen/find_target.h"
 #include "host/machine/target.h"
 #include "host/python/arrays.h"
 #include "host/python/errors.h"
 #include "host/python/requests.h"
+#include "host/support/output_file.h"
 
 namespace py = pybind11;
 
@@ -25,6 +31,18 @@ std::string text_of(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+/// Where a trace is asked for: begins to record. Empty: it is not.
+std::string begin_trace(const py::dict& request, cli::Invocation& invocation) {
+  std::string file;
+  if (request.contains("trace")) file = request["trace"].cast<std::string>();
+  cli::begin_trace(file, /*force=*/false, invocation, "trace");
+  return file;
+}
+
+void write_trace(const Trace& trace, const std::string& file) {
+  cli::write_trace(trace, file, cli::expect_trace_format(file, "trace"));
+}
+
 /// The document of `gantry bench --json`.
 py::tuple bench(const py::dict& request, const py::dict& measure) {
   cli::ExecutionOptions execution = execution_options(request);
@@ -32,8 +50,12 @@ py::tuple bench(const py::dict& request, const py::dict& measure) {
   const cli::MeasureOptions options = measure_options(measure);
   execution.keep_program = options.profile;
   Listener listener;
+  cli::Invocation invocation = listener.invocation();
+  const std::string trace = begin_trace(request, invocation);
   const std::string json = without_lock([&] {
-    return cli::report_to_json(cli::bench_model(execution, options, listener.invocation(), hear_progress));
+    const cli::BenchReport report = cli::bench_model(execution, options, invocation, hear_progress);
+    if (!trace.empty()) write_trace(cli::bench_trace(report, invocation), trace);
+    return cli::report_to_json(report);
   });
   return py::make_tuple(json, listener.messages());
 }
@@ -69,22 +91,36 @@ std::string compare_results(const std::filesystem::path& first, const std::files
 py::tuple run(const py::dict& request) {
   const cli::ExecutionOptions options = execution_options(request);
   Listener listener;
+  cli::Invocation invocation = listener.invocation();
+  const std::string trace = begin_trace(request, invocation);
   double milliseconds = 0;
   std::vector<std::string> names;
   std::vector<cli::HostTensor> outputs;
   without_lock([&] {
-    cli::Execution execution = cli::prepare_execution(options, listener.invocation());
+    cli::Execution execution = cli::prepare_execution(options, invocation);
     Listener::check_interrupt();
     milliseconds = static_cast<double>(execution.machine->run().run.count()) / 1e6;
     for (size_t i = 0; i < execution.loaded.outputs.size(); ++i) {
       names.push_back(execution.loaded.outputs[i].name);
       outputs.push_back(execution.machine->output(static_cast<int>(i)));
     }
+    if (!trace.empty()) write_trace(cli::run_trace(options, execution, invocation), trace);
   });
   const bool torch = request.contains("torch") && request["torch"].cast<bool>();
   py::list arrays;
   for (cli::HostTensor& output : outputs) arrays.append(to_python(std::move(output), torch));
   return py::make_tuple(arrays, names, milliseconds, listener.messages());
+}
+
+/// The page of `gantry report`. `names`: what it calls the results.
+void report(const std::vector<std::string>& results, const std::vector<std::string>& names,
+            const std::string& output, bool force) {
+  without_lock([&] {
+    cli::OutputPlan plan;
+    for (const std::string& result : results) plan.reads(result, "the result");
+    plan.writes(output, cli::FileKind::kReport, "output", force);
+    write_file(output, cli::report_page(cli::report_data(results, gantry_version(), names)));
+  });
 }
 
 /// The document of `gantry boards info --json`, with the label; `board` empty: of this machine.
@@ -123,6 +159,7 @@ void add_measure(py::module_& module) {
   module.def("bench", &bench);
   module.def("compare", &compare);
   module.def("compare_results", &compare_results);
+  module.def("report", &report);
   module.def("run", &run);
   module.def("board_info", &board_info);
   module.def("boards", &boards);

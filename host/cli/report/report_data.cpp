@@ -85,7 +85,8 @@ Json page_basics(const std::string& gantry_version) {
   return data;
 }
 
-Json report_data(const std::vector<std::string>& files, const std::string& gantry_version) {
+Json report_data(const std::vector<std::string>& files, const std::string& gantry_version,
+                 const std::vector<std::string>& names) {
   if (files.size() > kMostResults)
     user_error("{} results are more than a page compares: give {} at most", files.size(), kMostResults);
   if (files.size() == 1) {
@@ -95,11 +96,12 @@ Json report_data(const std::vector<std::string>& files, const std::string& gantr
   std::vector<ReportSummary> summaries;
   Json data = page_basics(gantry_version);
   data["results"] = Json::array();
-  for (const std::string& file : files) {
-    summaries.push_back(read_report(file));
-    Json document = parse_document(file);
-    check_result(document, file);
-    data["results"].push_back({{"file", file}, {"document", std::move(document)}});
+  for (size_t i = 0; i < files.size(); ++i) {
+    summaries.push_back(read_report(files[i]));
+    if (!names.empty()) summaries.back().name = names[i];
+    Json document = parse_document(files[i]);
+    check_result(document, files[i]);
+    data["results"].push_back({{"file", summaries.back().name}, {"document", std::move(document)}});
   }
   data["comparisons"] = Json::array();
   for (size_t i = 0; i < summaries.size(); ++i) {

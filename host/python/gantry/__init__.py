@@ -20,6 +20,7 @@ from ._errors import BoardError, Error, GantryWarning, InputError, InternalError
 from ._measure import BenchResult, Comparison, KernelTime, Process, bench, compare
 from ._module import Memory, Module, Session, StepTime, TensorInfo, compile, empty, load, targets
 from ._native import Tensor
+from ._report import report
 
 __version__: str = _native.version()
 
@@ -51,6 +52,7 @@ __all__ = [
     "compile",
     "empty",
     "load",
+    "report",
     "targets",
     "te",
 ]

@@ -73,8 +73,15 @@ def _info(board: str, key: str) -> BoardInfo:
     )
 
 
-def _run(board: str, key: str, model: Union[Module, Model], inputs: Mapping[str, Any], options: ModelOptions) -> RunResult:
-    request = run_request(model, board=board, key=key, inputs=inputs, **options)
+def _run(
+    board: str,
+    key: str,
+    model: Union[Module, Model],
+    inputs: Mapping[str, Any],
+    options: ModelOptions,
+    trace: Union[str, os.PathLike[str], None],
+) -> RunResult:
+    request = run_request(model, board=board, key=key, inputs=inputs, trace=trace, **options)
     request["torch"] = any(type(value).__module__.partition(".")[0] == "torch" for value in inputs.values())
     arrays, names, milliseconds, messages = _native.run(request)
     tell(messages, stacklevel=4)
@@ -115,13 +122,20 @@ class Board:
         return bench_on(self.name, self.key, model, options, "Board.bench")
 
     def run(
-        self, model: Union[Module, Model], inputs: Optional[Mapping[str, Any]] = None, **options: Unpack[ModelOptions]
+        self,
+        model: Union[Module, Model],
+        inputs: Optional[Mapping[str, Any]] = None,
+        *,
+        trace: Union[str, os.PathLike[str], None] = None,
+        **options: Unpack[ModelOptions],
     ) -> RunResult:
         """Runs a model, compiled for exactly this board, or a module there once.
 
         Args:
             model: A Module or a model.
             inputs: Arrays by the inputs' names. Inputs without one are made up where ``seed`` is given.
+            trace: A file to write over time what gantry did, and the kernels of a further run: "run.pftrace" for
+                ui.perfetto.dev, "run.json" for Chrome's viewer. A file that is no trace is not replaced.
             options: As ``gantry.bench`` has for how a model is run.
 
         Raises:
@@ -129,7 +143,7 @@ class Board:
             BoardError: The board cannot be reached; the module crashed there.
         """
         check_names("Board.run", options, ModelOptions.__annotations__)
-        return _run(self.name, self.key, model, {} if inputs is None else inputs_of(inputs), options)
+        return _run(self.name, self.key, model, {} if inputs is None else inputs_of(inputs), options, trace)
 
     def __repr__(self) -> str:
         return f"gantry.Board({self.name!r})"

@@ -243,7 +243,7 @@ class Comparison(_Document):
 
 def _split(options: BenchOptions) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of how it is run, and of how it is measured."""
-    known = RunOptions.__annotations__
+    known = {*RunOptions.__annotations__, "trace"}
     run = {name: value for name, value in options.items() if name in known}
     return run, {name: value for name, value in options.items() if name not in known}
 
@@ -277,6 +277,8 @@ def bench(model: Union[Module, Model], **options: Unpack[BenchOptions]) -> Bench
         cold: Empties the caches before every run.
         profile: Times every kernel too.
         streams: Throughput: so many sessions at once.
+        trace: A file to write over time what gantry did, the samples, and with ``profile`` the kernels, as ``--trace`` does:
+            "bench.pftrace" for ui.perfetto.dev, "bench.json" for Chrome's viewer. A file that is no trace is not replaced.
 
     Raises:
         InputError: The model, an input or an option is wrong.

@@ -19,6 +19,7 @@ from ._options import (
     inputs_of,
     model_of,
     names_of,
+    path_of,
     paths_of,
     shapes_of,
     specializations_of,
@@ -248,6 +249,7 @@ def compile(
     verify: bool = False,
     custom_ops: Iterable[Union[str, os.PathLike[str]]] = (),
     keep_inputs: Iterable[str] = (),
+    trace: Union[str, os.PathLike[str], None] = None,
 ) -> Module:
     """Compiles a model, as ``gantry compile`` does.
 
@@ -265,12 +267,14 @@ def compile(
         specialize: Sizes of symbolic dimensions for which the module gets programs of their own beside the one for all
             sizes: ``[{"length": 1}, {"length": 128}]``.
         output: A file to write the module to as well; it is then mapped from there.
-        force: Whether ``output`` may replace a file that is no module.
+        force: Whether ``output`` may replace a file that is no module, and ``trace`` one that is no trace.
         cache: Whether kernels that were compiled before are used, and those compiled now kept.
         verify: Checks the program after every pass.
         custom_ops: Folders and libraries of ops that the model has and gantry has not, as ``--custom-ops`` takes them.
         keep_inputs: Inputs that have a default in the model (an initialiser of their name), which are constants otherwise:
             calls have to give them then.
+        trace: A file to write over time what the compiler did, as ``--trace`` does: "compile.pftrace" for ui.perfetto.dev,
+            "compile.json" for Chrome's viewer.
 
     Returns:
         The module. Modules for other machines can be described, saved and run on boards.
@@ -300,6 +304,7 @@ def compile(
         bool(force),
         paths_of("custom_ops", custom_ops),
         names_of("keep_inputs", keep_inputs),
+        path_of("trace", trace) or "",
     )
     tell(messages)
     return Module(native, path or None)

@@ -69,6 +69,7 @@ class BenchOptions(RunOptions, total=False):
     cold: bool
     profile: bool
     streams: Optional[int]
+    trace: Union[str, "os.PathLike[str]", None]
 
 
 def check_names(function: str, options: Mapping[str, Any], known: Collection[str]) -> None:
@@ -239,6 +240,15 @@ def paths_of(name: str, paths: Iterable[Union[str, "os.PathLike[str]"]]) -> list
     return [os.fspath(path) for path in paths]
 
 
+def path_of(name: str, path: Union[str, "os.PathLike[str]", None]) -> Optional[str]:
+    """A file as gantry takes it; None: none is asked for."""
+    if path is None:
+        return None
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise InputError(f"{name}={path!r}: is no path of a file")
+    return os.fspath(path)
+
+
 def run_request(
     model: Union[Module, Model],
     *,
@@ -258,6 +268,7 @@ def run_request(
     gpu_checks: Optional[bool] = None,
     cache: bool = True,
     custom_ops: Iterable[Union[str, "os.PathLike[str]"]] = (),
+    trace: Union[str, "os.PathLike[str]", None] = None,
 ) -> dict[str, Any]:
     """The model and how it is run, as _native takes them; what is None stays away."""
     from ._module import Module
@@ -283,6 +294,7 @@ def run_request(
         gpu_arch=None if gpu_arch is None else word("gpu_arch", gpu_arch),
         gpu_checks=None if gpu_checks is None else bool(gpu_checks),
         custom_ops=paths_of("custom_ops", custom_ops) or None,
+        trace=path_of("trace", trace),
     )
     if inputs is not None:
         request["tensors"] = dict(inputs_of(inputs))
