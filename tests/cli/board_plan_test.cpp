@@ -221,6 +221,16 @@ TEST(SshCommand, GivesTheUsersOptionsAndEndsThemBeforeTheDestination) {
   EXPECT_THAT(std::vector(words.end() - 3, words.end()), ElementsAre("--", "me@pi", "true"));
 }
 
+TEST(SshCommand, WhatIsGivenLaterComesBeforeWhatWasKept) {
+  const SshAccess kept{"me@pi", {"Port=2222", "ProxyJump=gw"}, "/opt/gantry-device"};
+  const SshAccess access = ssh_access(kept, {2223, {"ProxyJump=none"}});
+  EXPECT_THAT(access.options, ElementsAre("Port=2223", "ProxyJump=none", "Port=2222", "ProxyJump=gw"));
+  EXPECT_EQ(access.destination, kept.destination);
+  EXPECT_EQ(access.folder, kept.folder);
+  EXPECT_EQ(ssh_access(kept, {}).options, kept.options);
+  EXPECT_THAT(message_of([&] { ssh_access(kept, {0, {"Port"}}); }), HasSubstr("KEY=VALUE"));
+}
+
 TEST(SshCommand, RefusesWhatIsNoDestination) {
   for (const char* wrong : {"-oProxyCommand=x", "me@", "@pi", "", "two words"})
     EXPECT_THAT(message_of([&] { ssh_access(wrong, {}); }), HasSubstr("USER@HOST")) << wrong;

@@ -24,6 +24,15 @@ class Update(Board):
         self.gantry('boards', 'info', 'pi')
         self.uninstall()
 
+    def test_options_of_ssh_of_the_call_come_before_those_that_were_kept(self):
+        self.setup()
+        new = self.home / 'new'
+        new.write_bytes(DEVICE.read_bytes() + b'\0')
+        for command, words in (('update', ('--device-program', str(new))), ('uninstall', ())):
+            said = self.gantry('boards', command, 'pi', '--ssh-port', '1', *words, status=2)
+            self.assertIn('port 1', said)
+            self.gantry('boards', command, 'pi', '--ssh-port', '22', '--ssh-option', 'ConnectionAttempts=1', *words)
+
     def test_the_old_program_is_back_after_one_that_fails(self):
         self.setup()
         old = (SYSTEM / 'gantry-device').read_bytes()

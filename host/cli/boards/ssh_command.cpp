@@ -55,6 +55,14 @@ SshAccess ssh_access(const std::string& destination, const SshOptions& given) {
   return access;
 }
 
+SshAccess ssh_access(const SshAccess& kept, const SshOptions& given) {
+  SshAccess access = ssh_access(kept.destination, given);
+  access.folder = kept.folder;
+  // What is given wins: of an option that is given twice, ssh takes the first.
+  access.options.insert(access.options.end(), kept.options.begin(), kept.options.end());
+  return access;
+}
+
 bool may_ask_at_terminal() {
   return ::isatty(STDIN_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0;
 }

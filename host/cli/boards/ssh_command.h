@@ -24,6 +24,9 @@ void add_ssh_options(CLI::App& command, SshOptions& options, const std::string& 
 /// KEY=VALUE.
 SshAccess ssh_access(const std::string& destination, const SshOptions& given);
 
+/// How a board of the list is reached in a call that says more of ssh. User errors: as of ssh_access.
+SshAccess ssh_access(const SshAccess& kept, const SshOptions& given);
+
 /// The words that run a command of the board's shell. ssh asks for passwords and about unknown hosts where
 /// this program is on a terminal, else it fails.
 std::vector<std::string> ssh_words(const SshAccess& access, const std::string& command);

@@ -42,12 +42,8 @@ Target find_target(const Options& options) {
     user_error("board '{}' was not set up by `gantry boards setup`; `gantry boards remove {}` forgets it",
                options.board, options.board);
   }
-  const std::string destination = listed ? target.entry.ssh.destination : options.board;
-  const SshAccess given = ssh_access(destination, options.ssh);
-  if (!listed) target.entry.ssh = given;
-  // What is given wins: of an option that is given twice, ssh takes the first.
-  target.entry.ssh.options.insert(target.entry.ssh.options.begin(), given.options.begin(),
-                                  given.options.end());
+  target.entry.ssh =
+      listed ? ssh_access(target.entry.ssh, options.ssh) : ssh_access(options.board, options.ssh);
   return target;
 }
 

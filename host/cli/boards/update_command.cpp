@@ -14,12 +14,14 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   gantry boards update pi                              the gantry-device that came with this gantry
   gantry boards update pi --device-program ./gantry-device
+  gantry boards update pi --ssh-port 2222              its ssh server has moved since it was set up
 Key, settings and cache stay. The old program comes back if the new one does not answer.)";
 
 constexpr std::chrono::seconds kStarting{180}, kConfirming{60};
 
 struct Options {
   std::string name, program;
+  SshOptions ssh;
 };
 
 int update(const Options& options, const Invocation& invocation) {
@@ -30,11 +32,12 @@ int update(const Options& options, const Invocation& invocation) {
         "apt)",
         options.name);
   }
+  const SshAccess access = ssh_access(entry.ssh, options.ssh);
   const rpc::PskKey key = rpc::read_key_file(entry.key);
   const std::string label = fmt::format("{} ({})", options.name, entry.ssh.destination);
   Steps steps(invocation);
   steps.doing("connecting to " + entry.ssh.destination);
-  BoardShell shell(label, entry.ssh, probe_script(), "0");
+  BoardShell shell(label, access, probe_script(), "0");
   const BoardFacts facts = read_facts(shell, label);
   const BoardFacts::Place& place = entry.ssh.folder == kSystemFolder ? facts.for_all : facts.for_user;
   if (place.state != BoardFacts::Place::State::kSetUp)
@@ -68,6 +71,7 @@ void add_boards_update_command(CLI::App& boards, Invocation& invocation) {
   CLI::App* command =
       boards.add_subcommand("update", "Replace the gantry-device of a board that setup has set up");
   command->add_option("NAME", options->name, "The board")->required();
+  add_ssh_options(*command, options->ssh, "as it was set up");
   command
       ->add_option("--device-program", options->program,
                    "The gantry-device for the board; default: the one for its machine that came with gantry")
