@@ -4,15 +4,9 @@
 
 #include <algorithm>
 
-#include "host/graph/small_float.h"
+#include "host/onnx/constant_numbers.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/malformed.h"
-#include "host/onnx/open_operands.h"
-#include "host/onnx/sparse_tensor.h"
-#include "host/ops/elementwise.h"
-#include "host/ops/movement.h"
-#include "host/ops/repeat.h"
-#include "host/tensor/element.h"
 
 namespace gantry {
 
@@ -161,58 +155,6 @@ std::vector<int64_t> NodeImport::integers(size_t i, const char* what) {
   return values;
 }
 
-namespace {
-template <typename T>
-std::vector<double> widen_all(const ConstantData& data) {
-  const T* values = data.as<T>();
-  return {values, values + data.size / sizeof(T)};
-}
-std::optional<std::vector<double>> to_doubles(const ConstantData& data) {
-  switch (data.type.dtype) {
-    case DType::kF32:
-      return widen_all<float>(data);
-    case DType::kF64:
-      return widen_all<double>(data);
-    case DType::kI4:
-    case DType::kI2:
-    case DType::kI8:
-      return widen_all<int8_t>(data);
-    case DType::kI16:
-      return widen_all<int16_t>(data);
-    case DType::kI32:
-      return widen_all<int32_t>(data);
-    case DType::kI64:
-      return widen_all<int64_t>(data);
-    case DType::kU4:
-    case DType::kU2:
-    case DType::kU8:
-      return widen_all<uint8_t>(data);
-    case DType::kU16:
-      return widen_all<uint16_t>(data);
-    case DType::kU32:
-      return widen_all<uint32_t>(data);
-    case DType::kU64:
-      return widen_all<uint64_t>(data);
-    case DType::kBool:
-      return widen_all<bool>(data);
-    case DType::kF16:
-    case DType::kBF16: {
-      std::vector<double> values;
-      for (size_t at = 0; at < data.size; at += 2)
-        values.push_back(read_float(data.type.dtype, data.bytes + at));
-      return values;
-    }
-    default: {
-      if (!is_small_float(data.type.dtype)) return std::nullopt;
-      std::vector<double> values;
-      for (size_t at = 0; at < data.size; ++at)
-        values.push_back(small_float_value(data.type.dtype, static_cast<uint8_t>(data.bytes[at])));
-      return values;
-    }
-  }
-}
-}  // namespace
-
 std::vector<double> NodeImport::numbers(size_t i, const char* what) {
   ConstantPtr data = constant(i);
   if (!data) unsupported(UnsupportedKind::kRunTimeValue, "{}", what);
@@ -275,103 +217,6 @@ auto NodeImport::in_graph(const onnx::GraphProto& graph, const Read& read) const
 
 std::vector<Binding> NodeImport::call_with(const onnx::GraphProto& graph, std::vector<Binding> arguments) {
   return in_graph(graph, [&] { return importer_.inline_graph(graph, name_, std::move(arguments)); });
-}
-
-// --- attributes
-
-const AttributeProto* NodeImport::find(const char* name, int type, const char* type_name) const {
-  for (const AttributeProto& attribute : proto_.attribute()) {
-    if (attribute.name() != name) continue;
-    if (!attribute.ref_attr_name().empty())
-      fail("its attribute {} refers to an attribute of a function", name);
-    // Files of the first IR versions leave the type unset.
-    bool matches = attribute.type() == type || attribute.type() == AttributeProto::UNDEFINED;
-    if (!matches) fail("its attribute {} must be {}", name, type_name);
-    return &attribute;
-  }
-  return nullptr;
-}
-
-bool NodeImport::has_attribute(const char* name) const {
-  for (const AttributeProto& attribute : proto_.attribute()) {
-    if (attribute.name() == name) return true;
-  }
-  return false;
-}
-
-int64_t NodeImport::integer(const char* name, int64_t otherwise) const {
-  auto* a = find(name, AttributeProto::INT, "an integer");
-  return a ? a->i() : otherwise;
-}
-double NodeImport::number(const char* name, double otherwise) const {
-  auto* a = find(name, AttributeProto::FLOAT, "a number");
-  return a ? static_cast<double>(a->f()) : otherwise;
-}
-std::string NodeImport::text(const char* name, const std::string& otherwise) const {
-  auto* a = find(name, AttributeProto::STRING, "a text");
-  return a ? a->s() : otherwise;
-}
-std::vector<int64_t> NodeImport::integer_list(const char* name) const {
-  auto* a = find(name, AttributeProto::INTS, "a list of integers");
-  return a ? std::vector<int64_t>(a->ints().begin(), a->ints().end()) : std::vector<int64_t>{};
-}
-std::vector<int64_t> NodeImport::integer_list(const char* name, size_t count, int64_t otherwise) const {
-  std::vector<int64_t> values = integer_list(name);
-  if (values.empty()) values.assign(count, otherwise);
-  if (values.size() != count)
-    fail("its attribute {} should have {} entries, not {}", name, count, values.size());
-  return values;
-}
-std::vector<double> NodeImport::number_list(const char* name) const {
-  auto* a = find(name, AttributeProto::FLOATS, "a list of numbers");
-  return a ? std::vector<double>(a->floats().begin(), a->floats().end()) : std::vector<double>{};
-}
-std::vector<std::string> NodeImport::text_list(const char* name) const {
-  auto* a = find(name, AttributeProto::STRINGS, "a list of texts");
-  return a ? std::vector<std::string>(a->strings().begin(), a->strings().end()) : std::vector<std::string>{};
-}
-ConstantPtr NodeImport::tensor(const char* name) const {
-  auto* a = find(name, AttributeProto::TENSOR, "a tensor");
-  return a && a->has_t()
-             ? importer_.tensors().read(a->t(), fmt::format("node {}: the tensor '{}'", name_, name))
-             : nullptr;
-}
-ConstantPtr NodeImport::sparse_tensor(const char* name) const {
-  auto* a = find(name, AttributeProto::SPARSE_TENSOR, "a sparse tensor");
-  return a && a->has_sparse_tensor() ? dense_tensor(importer_.tensors(), a->sparse_tensor(),
-                                                    fmt::format("node {}: the tensor '{}'", name_, name))
-                                     : nullptr;
-}
-std::vector<double> NodeImport::tensor_numbers(const char* name) const {
-  const ConstantPtr data = tensor(name);
-  if (!data) fail("its attribute {} is missing", name);
-  auto values = to_doubles(*data);
-  if (!values) unsupported(UnsupportedKind::kElementType, "{} as {}", name_of(data->type.dtype), name);
-  return *values;
-}
-DType NodeImport::cast_target() const {
-  if (opset() < 6) {  // named by a text
-    onnx::TensorProto::DataType type = onnx::TensorProto::UNDEFINED;
-    std::string name = text("to", "");
-    if (!onnx::TensorProto::DataType_Parse(name, &type)) fail("its attribute to is unknown: '{}'", name);
-    return dtype_of(type, "the cast");
-  }
-  return dtype_of(static_cast<int>(integer("to", 0)), fmt::format("node {}: its result", name_));
-}
-
-DType NodeImport::element_type(const char* name) const {
-  return dtype_of(static_cast<int>(integer(name, 0)), fmt::format("node {}: its {}", name_, name));
-}
-
-const onnx::GraphProto& NodeImport::graph(const char* name) const {
-  auto* a = find(name, AttributeProto::GRAPH, "a graph");
-  if (a == nullptr || !a->has_g()) fail("its attribute {} is missing", name);
-  return a->g();
-}
-
-int64_t NodeImport::axis(int64_t given, int rank) const {
-  if (given < -rank || given >= rank) fail("axis {} is outside a tensor of rank {}", given, rank);
-  return given < 0 ? given + rank : given;
 }
 
 // --- results
@@ -476,76 +321,6 @@ void NodeImport::warn(const std::string& text) {
 
 void NodeImport::probe_branch(const onnx::GraphProto& branch) {
   importer_.probe_graph(branch, name_);
-}
-
-Value* NodeImport::dims_as_data(Shape dims) {
-  return importer_.dims_as_data(Contents::vector(std::move(dims)), name_);
-}
-
-std::vector<Value*> NodeImport::add_any(const OpHandle& op, std::vector<Value*> inputs,
-                                        std::shared_ptr<const Attrs> attrs) {
-  Function& function = importer_.function();
-  std::vector<ConstantPtr> known = importer_.try_evaluate(op, attrs, inputs);
-  if (known.empty()) {
-    const OpDef& declared = op_set().get(op);
-    repeat_open_operands(function, declared, inputs, name_, importer_.data_dims());
-    return infer_and_add(function, declared, std::move(attrs), std::move(inputs), {name_})->results;
-  }
-  std::vector<Value*> values;
-  for (ConstantPtr& data : known) values.push_back(function.add_constant(name_, std::move(data)));
-  return values;
-}
-
-Value* NodeImport::constant_value(ConstantPtr data, const char* hint) {
-  return importer_.function().add_constant(name_ + "." + hint, std::move(data));
-}
-
-Value* NodeImport::scalar(DType dtype, double value) {
-  if (dtype == DType::kF32) {
-    float narrow = static_cast<float>(value);
-    return constant_value(make_constant({DType::kF32, {}}, &narrow), "scalar");
-  }
-  Value* wide = constant_value(make_constant({DType::kF64, {}}, &value), "scalar");
-  if (dtype == DType::kF64) return wide;
-  return cast(wide, dtype);
-}
-
-Value* NodeImport::cast(Value* x, DType dtype) {
-  if (x->type.dtype == dtype) return x;
-  auto attrs = std::make_shared<CastAttrs>();
-  attrs->to = dtype;
-  return add(op::cast, {x}, attrs);
-}
-
-Value* NodeImport::reshape(Value* x, Shape shape) {
-  if (x->type.shape == shape) return x;
-  auto attrs = std::make_shared<ReshapeAttrs>();
-  attrs->shape = std::move(shape);
-  return add(op::reshape, {x}, attrs);
-}
-
-Value* NodeImport::broadcast(Value* x, Shape shape) {
-  if (x->type.shape == shape) return x;
-  return add(op::broadcast_to, {x}, ops::broadcast_attrs(x->type.shape, std::move(shape)));
-}
-
-Value* NodeImport::slice(Value* x, int64_t axis, Dim begin, Dim end, int64_t stride) {
-  if (axis < 0 || axis >= static_cast<int64_t>(x->type.shape.size()))
-    fail("an input of type {} has too few dimensions", x->type.str());
-  auto attrs = std::make_shared<StridedSliceAttrs>();
-  attrs->begin.assign(x->type.shape.size(), 0);
-  attrs->end = x->type.shape;
-  attrs->strides.assign(x->type.shape.size(), 1);
-  attrs->begin[static_cast<size_t>(axis)] = std::move(begin);
-  attrs->end[static_cast<size_t>(axis)] = std::move(end);
-  attrs->strides[static_cast<size_t>(axis)] = stride;
-  return add(op::strided_slice, {x}, attrs);
-}
-
-Value* NodeImport::transpose(Value* x, std::vector<int64_t> axes) {
-  auto attrs = std::make_shared<TransposeAttrs>();
-  attrs->axes = std::move(axes);
-  return add(op::transpose, {x}, attrs);
 }
 
 }  // namespace gantry
