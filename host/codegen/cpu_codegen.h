@@ -67,9 +67,6 @@ struct CpuCodegen {
   /// Of LLVM's name of a CPU; nothing: it knows none of that name.
   std::optional<std::vector<std::string>> (*features_of_cpu)(std::string_view cpu);
   std::vector<std::string> (*cpu_names)();
-  /// Of this machine, which is one of the family: is `feature` usable, where LLVM's detection says
-  /// `detected`?
-  bool (*may_use)(std::string_view feature, bool detected);
 
   std::span<const TileEmitter> tile_emitters;  ///< of all its instructions
   CpuInstructions (*instructions)(const std::vector<std::string>& features);

@@ -1,4 +1,5 @@
-// The CPU of this machine, as LLVM detects it.
+// The CPU of this machine, as the runtime detects it: a model compiled for `native` and one that is compiled
+// to be run here are for the same target, whatever LLVM would call the CPU.
 #pragma once
 
 #include <string>

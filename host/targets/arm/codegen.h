@@ -10,7 +10,6 @@ const CpuCodegen& codegen();
 // Its parts, each of a file of its own.
 std::optional<std::vector<std::string>> features_of_cpu(std::string_view cpu);
 std::vector<std::string> cpu_names();
-bool may_use(std::string_view feature, bool detected);
 /// NEON's multiply-add takes one operand from any lane of a register: reductions that broadcast one scalar
 /// after another are unrolled by the lanes of a register, and the scalars, which are neighbours, loaded as
 /// one vector. An in-order core is then not kept waiting by a load in front of every product, and others have

@@ -1,4 +1,4 @@
-// What LLVM knows of the CPUs of AArch64, and what may be used of this machine's.
+// What LLVM knows of the CPUs of AArch64.
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/TargetParser/AArch64TargetParser.h>
 
@@ -36,12 +36,6 @@ std::vector<std::string> cpu_names() {
   for (llvm::StringRef name : names) result.push_back(name.str());
   std::ranges::sort(result);
   return result;
-}
-
-/// What this program itself is compiled to is there. LLVM reads /proc/cpuinfo, where an emulator shows the
-/// machine's own.
-bool may_use(std::string_view feature, bool detected) {
-  return detected || feature == "neon" || feature == "fp-armv8";
 }
 
 }  // namespace gantry::arm

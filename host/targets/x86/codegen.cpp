@@ -40,7 +40,6 @@ const CpuCodegen& codegen() {
                                 .baseline = "x86-64",
                                 .features_of_cpu = features_of_cpu,
                                 .cpu_names = cpu_names,
-                                .may_use = may_use,
                                 .tile_emitters = kTileEmitters,
                                 .instructions = instructions,
                                 .implied = implied,

@@ -10,7 +10,6 @@ const CpuCodegen& codegen();
 // Its parts, each of a file of its own.
 std::optional<std::vector<std::string>> features_of_cpu(std::string_view cpu);
 std::vector<std::string> cpu_names();
-bool may_use(std::string_view feature, bool detected);
 /// Of AVX-512 (F, DQ, VL).
 const VectorMath& vector_math();
 
