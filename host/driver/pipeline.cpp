@@ -152,14 +152,21 @@ GraphDecisions run_graph_passes(Graph& graph, const Target& target, const Compil
   if (options.decisions) context.given = &given.emplace(options.decisions->for_target(target.name));
   const std::shared_ptr<RecordedDecisions> recorded = options.records ? options.records(target) : nullptr;
   context.recorded = recorded.get();
+  const bool deciding = options.opt_level == kMostOptLevel;
+  if (given && !deciding) expect_all_taken(*given, target, deciding);
   run_on_bodies(graph.main, context, options);
   NetworkDecider network(target, options, context);
+  CompileOptions checked = options;
+  // Before the observer, which may show what was decided and end the compilation.
+  checked.observer.graph_pass = [&](const std::string& stage, const Graph& after) {
+    if (given && stage == kDecidingPass) expect_all_taken(*given, target, deciding);
+    if (options.observer.graph_pass) options.observer.graph_pass(stage, after);
+  };
   for (const Step& step : steps(options.opt_level)) {
     network.before(step.name, graph);
-    run_pass(*step.pass, step.name, graph, context, options);
+    run_pass(*step.pass, step.name, graph, context, checked);
     network.after(step.name);
   }
-  if (given) expect_all_taken(*given, target, options.opt_level == kMostOptLevel);
   return {{context.decisions->begin() + static_cast<std::ptrdiff_t>(before), context.decisions->end()},
           network.decided()};
 }

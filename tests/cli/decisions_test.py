@@ -132,6 +132,17 @@ class Given(WithNetworks):
         self.write(f'{node}\n# again\n{node}\n')
         self.assertRegex(self.run_with(status=1).stderr, r'forms\.txt:3: nn\.conv of .* is decided already, by forms\.txt:1')
 
+    def test_what_shows_decisions_refuses_those_that_decide_nothing(self):
+        self.write('nn.conv {form=direct, block=16}  // nowhere\n')
+        for options in ([], ['--forms'], ['--explain', 'conv1'], ['--after', 'alter_layout'], ['--all'], ['-o', 'shown.gir', '--after',
+                        'alter_layout']):
+            with self.subTest(options=options):
+                shown = self.gantry('ir', self.model(self.NETWORK), '--decisions', 'forms.txt', *options, status=1)
+                self.assertIn('forms.txt:1: nothing is decided for nn.conv of nowhere', shown.stderr)
+        self.assertFalse((self.folder / 'shown.gir').exists())
+        self.assertIn('nothing is decided for nn.conv of nowhere without alter_layout, a pass of --opt 3',
+                      self.gantry('ir', self.model(self.NETWORK), '--decisions', 'forms.txt', '--opt', '2', status=1).stderr)
+
     def test_they_may_stand_behind_a_byte_order_mark(self):
         self.write('\ufeff' + self.text)
         self.run_with()
