@@ -30,12 +30,21 @@ std::string name_text(const Node& node) {
   return node.origin.empty() ? "%" + node.result()->name : fmt::format("{}", fmt::join(node.origin, ", "));
 }
 
-/// A decision that no pass would ever read.
+[[noreturn]] void refuse(const Node& node, const std::string& why) {
+  const Decision& decision = *node.decision;
+  user_error("{}{} of {} ({}) does not fit: {}", decision.place.empty() ? "" : decision.place + ": ",
+             to_string(decision), name_text(node), node.op->name, why);
+}
+
+/// No decision that no pass would ever read.
 void expect_choice(const Node& node) {
-  if (!node.decision || forms::has_forms(*node.op)) return;
-  user_error("{}{} of {} ({}) does not fit: there is one way to compute {} alone; leave the decision out",
-             node.decision->place.empty() ? "" : node.decision->place + ": ", to_string(*node.decision),
-             name_text(node), node.op->name, node.op->name);
+  if (!node.decision) return;
+  if (!forms::has_forms(*node.op))
+    refuse(node, fmt::format("there is one way to compute {} alone; leave the decision out", node.op->name));
+  if (!forms::is_made_by(node, *node.decision))
+    refuse(node,
+           "another decision has been made of the node already, as 'by (…)' says; change it in the text from before "
+           "alter_layout (gantry ir MODEL --before alter_layout -o OUT.gir)");
 }
 
 void expect_fit(const Function& function, const Target& target) {

@@ -28,6 +28,16 @@ constexpr ListedForm kForms[] = {
 #undef GANTRY_FORM
 };
 
+/// Whether the op is one of those that the list names for it.
+bool is_of(const ListedForm& listed, std::string_view op) {
+  for (std::string_view rest = listed.ops; !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    if (trim(rest.substr(0, comma)) == op) return true;
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return false;
+}
+
 double cost_of(const Bid& bid) {
   if (bid.weighed) return *bid.weighed;
   return bid.cycles ? *bid.cycles : bid.ms.value_or(0);
@@ -202,13 +212,16 @@ std::span<const ListedForm> all_forms() {
 }
 
 bool has_forms(const OpBase& op) {
+  return std::ranges::any_of(kForms, [&](const ListedForm& listed) { return is_of(listed, op.name); });
+}
+
+bool is_made_by(const Node& node, const Decision& decision) {
+  const auto defaults = node.op->handle->make_attrs();
+  if (defaults == nullptr || texts(*node.attrs, *defaults).choices.empty()) return true;
   return std::ranges::any_of(kForms, [&](const ListedForm& listed) {
-    for (std::string_view rest = listed.ops; !rest.empty();) {
-      const size_t comma = std::min(rest.find(','), rest.size());
-      if (trim(rest.substr(0, comma)) == op.name) return true;
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
-    }
-    return false;
+    const Form& form = *listed.form;
+    if (form.name != decision.form || !(is_of(listed, "any") || is_of(listed, node.op->name))) return false;
+    return form.made == nullptr || form.made(node, decision);
   });
 }
 

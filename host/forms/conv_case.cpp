@@ -188,6 +188,13 @@ std::shared_ptr<ConvAttrs> formed_attrs(const FormCase& given, ConvAlgorithm alg
   return attrs;
 }
 
+bool is_made_with(const Node& node, const Decision& decision, ConvAlgorithm algorithm) {
+  const ConvForm& form = node.attrs_as<ConvAttrs>().form;
+  return form.algorithm == algorithm && !form.depthwise_packed && form.plain_data == (decision.knob("plain_data") != 0) &&
+         form.weight_block == decision.knob("block") && form.tile_parts == decision.knob("parts") &&
+         form.merged_groups == decision.knob("merged_groups", 1);
+}
+
 Value* merged_weight(const FormCase& given, WeightPacker& packer) {
   Value* weight = given.question.weight;
   const int64_t merged = given.decision.knob("merged_groups", 1);

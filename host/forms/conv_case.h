@@ -49,6 +49,8 @@ Misfit unfit_case(const FormCase& given);
 
 /// Attributes by the decision: its case and knobs, and that algorithm.
 std::shared_ptr<ConvAttrs> formed_attrs(const FormCase& given, ConvAlgorithm algorithm);
+/// Whether the node has those of that.
+bool is_made_with(const Node& node, const Decision& decision, ConvAlgorithm algorithm);
 /// The weight with groups merged as the decision says.
 Value* merged_weight(const FormCase& given, WeightPacker& packer);
 /// A node of images with one weight.

@@ -106,6 +106,7 @@ extern const Form conv_direct_form{
           return orders;
         },
     .apply = apply,
+    .made = [](const Node& node, const Decision& by) { return is_made_with(node, by, ConvAlgorithm::kDirect); },
 };
 
 }  // namespace gantry::forms

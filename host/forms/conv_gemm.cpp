@@ -38,6 +38,7 @@ extern const Form conv_gemm_form{
       auto attrs = formed_attrs(given, ConvAlgorithm::kGemm);
       return formed_conv(given, attrs, packer.gemm(merged_weight(given, packer), *attrs));
     },
+    .made = [](const Node& node, const Decision& by) { return is_made_with(node, by, ConvAlgorithm::kGemm); },
 };
 
 }  // namespace gantry::forms

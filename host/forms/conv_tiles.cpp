@@ -69,6 +69,7 @@ extern const Form conv_tiles_form{
                const FormContext& context) { return bids_of_cases(question, context, tile_bids); },
     .orders = [](const FormCase& given) { return conv_orders(given, false); },
     .apply = apply,
+    .made = [](const Node& node, const Decision& by) { return is_made_with(node, by, ConvAlgorithm::kTiles); },
 };
 
 }  // namespace gantry::forms

@@ -219,7 +219,8 @@ constexpr Form form_of(std::string_view name) {
           .hopeless = hopeless<kAlgorithm>,
           .bids = bids<kAlgorithm>,
           .orders = [](const FormCase& given) { return conv_orders(given, true); },
-          .apply = apply<kAlgorithm>};
+          .apply = apply<kAlgorithm>,
+          .made = [](const Node& node, const Decision& by) { return is_made_with(node, by, kAlgorithm); }};
 }
 
 }  // namespace

@@ -201,6 +201,11 @@ extern const Form dense_packed_form{
     .bids = bids,
     .reads_weights = true,
     .apply = apply,
+    .made =
+        [](const Node& node, const Decision& by) {
+          const DenseForm& form = node.attrs_as<DenseAttrs>().form;
+          return form.weight_block == by.knob("block") && form.fixed_bits == by.knob(kBits) && !form.gemm && !form.on_tiles();
+        },
 };
 
 }  // namespace gantry::forms

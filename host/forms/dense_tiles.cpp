@@ -101,6 +101,11 @@ extern const Form dense_tiles_form{
     .asks_rule = Devices::kCpus,
     .bids = bids,
     .apply = apply,
+    .made =
+        [](const Node& node, const Decision& by) {
+          const DenseForm& form = node.attrs_as<DenseAttrs>().form;
+          return form.on_tiles() && form.tile_parts == by.knob("parts");
+        },
 };
 
 }  // namespace gantry::forms

@@ -40,6 +40,7 @@ extern const Form depthwise_form{
     .bids = bids,
     .orders = [](const FormCase& given) { return conv_orders(given, false); },
     .apply = apply,
+    .made = [](const Node& node, const Decision&) { return node.attrs_as<ConvAttrs>().form.depthwise_packed; },
 };
 
 }  // namespace gantry::forms

@@ -107,6 +107,8 @@ struct Form {
   NodeOrders (*orders)(const FormCase&) = nullptr;
   /// By a decision that fits; null: the node stays as it is.
   FormedNode (*apply)(const FormCase&, WeightPacker&) = nullptr;
+  /// Of a node that was made by some decision: whether its attributes are those that this one makes. Null: they may be.
+  bool (*made)(const Node&, const Decision&) = nullptr;
 };
 
 /// A line of the list.
@@ -119,6 +121,9 @@ struct ListedForm {
 std::span<const ListedForm> all_forms();
 /// Whether there are other forms of the op than its definition.
 bool has_forms(const OpBase& op);
+/// Whether what was made of the node so that it is computed in some way (AttrVisitor::choices()) can be that decision's,
+/// on whatever machine; of a node of which nothing was made yet, any decision's.
+bool is_made_by(const Node& node, const Decision& decision);
 
 inline bool is_for(Devices devices, const Target& target) {
   return devices == Devices::kAll || (devices == Devices::kGpus) == target.for_gpu();

@@ -44,7 +44,8 @@ constexpr Form form_of(bool (*possible)(const FormQuestion&, const FormContext&)
           .possible = possible,
           .asks_rule = Devices::kGpus,
           .bids = bids,
-          .apply = apply<AttrsType>};
+          .apply = apply<AttrsType>,
+          .made = [](const Node& node, const Decision&) { return node.attrs_as<AttrsType>().form.gemm; }};
 }
 
 }  // namespace

@@ -136,6 +136,12 @@ extern const Form recurrence_packed_form{
     },
     .bids = bids,
     .apply = apply,
+    .made =
+        [](const Node& node, const Decision& by) {
+          const RecurrenceForm& form = node.attrs_if<RecurrenceAttrs>()->form;
+          return form.weight_block == by.knob("columns") && form.sequences == by.knob("sequences", 1) &&
+                 form.directions_in_turn == (by.knob("in_turn") != 0);
+        },
 };
 
 }  // namespace gantry::forms

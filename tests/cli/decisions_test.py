@@ -179,6 +179,22 @@ class Given(WithNetworks):
         self.assertIn(f'text.gir:{line}: {{form=direct}} of pool1 (nn.max_pool) does not fit',
                       self.gantry('ir', 'text.gir', '--forms', status=1).stderr)
 
+    def test_a_graphs_text_has_none_that_is_not_what_was_made_of_the_node(self):
+        for stage in ('alter_layout', 'fuse_ops'):
+            self.gantry('ir', self.model(self.NETWORK), '--after', stage, '-o', 'text.gir', '--force', '--target', 'x86-64-v3')
+            text = (self.folder / 'text.gir').read_text()
+            line = next(line for line in text.splitlines() if line.endswith('// fire2.expand3x3') and 'nn.conv(' in line)
+            decision = line[line.rindex('{'):line.rindex('}') + 1]
+            self.gantry('compile', 'text.gir', '--target', 'x86-64-v3', '-o', 'made.gmod', '--force')
+            for other in ('{form=winograd6, block=24}', '{form=plain}', '{form=nonsense}', '{form=packed, block=8}'):
+                with self.subTest(stage=stage, other=other):
+                    self.assertNotEqual(other, decision)
+                    (self.folder / 'edited.gir').write_text(text.replace(line, line.replace(decision, other)))
+                    refused = self.gantry('compile', 'edited.gir', '--target', 'x86-64-v3', '-o', 'not.gmod', status=1).stderr
+                    number = text[:text.index(line)].count('\n') + 1
+                    self.assertIn(f'edited.gir:{number}: {other} of fire2.expand3x3 (nn.conv) does not fit: another decision has '
+                                  'been made of the node already', refused)
+
     def test_opt_takes_what_its_passes_read(self):
         self.edited(lambda line: line[:line.index('{')] + '{form=plain}' + line[line.index('}') + 1:]
                                  if line.endswith('// conv10') else line)
