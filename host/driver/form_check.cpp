@@ -3,14 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <optional>
-#include <set>
-#include <string>
 
 #include "host/forms/form.h"
 #include "host/machine/cpu_features.h"
-#include "host/ops/bind_dims.h"
-#include "host/ops/builtin.h"
-#include "host/ops/control.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
@@ -66,31 +61,7 @@ void expect_fit(const Function& function, const Target& target) {
   }
 }
 
-/// Nodes that give symbols values while the program runs.
-bool finds_sizes(const Function& function) {
-  return has_control_flow(function) || binds_symbols(function) || calls_builtins(function);
-}
-
 }  // namespace
-
-void expect_sizes_of_inputs(const Graph& graph) {
-  if (finds_sizes(graph.main)) return;
-  std::set<std::string> known;
-  for (const Value* parameter : graph.main.parameters) {
-    for (const Dim& dim : parameter->type.shape) {
-      if (dim.is_symbol()) known.insert(dim.str());
-    }
-  }
-  for (const Node* node : graph.main.nodes()) {
-    std::set<std::string> mentioned;
-    add_mentioned_symbols(*node, mentioned);
-    for (const std::string& symbol : mentioned) {
-      if (known.contains(symbol)) continue;
-      user_error("node {} ({}) needs the size of {}, which no input has as its dimension; write one of an input's, or a number",
-                 name_text(*node), node->op->name, symbol);
-    }
-  }
-}
 
 void expect_forms_of(const Graph& graph, const Target& target) {
   expect_fit(graph.main, target);

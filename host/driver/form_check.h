@@ -1,5 +1,4 @@
-// Whether a target can compute a graph that somebody has written: by the decisions that it holds, with the sizes that are
-// known.
+// Whether a target can compute by the decisions that a graph holds already.
 #pragma once
 
 #include "host/graph/graph.h"
@@ -11,9 +10,5 @@ namespace gantry {
 /// of a graph that alter_layout has been through for another target; for a decision on a node of an op that has no
 /// forms; and for one that is not what was made of the node.
 void expect_forms_of(const Graph& graph, const Target& target);
-
-/// User error for a graph with a node whose symbols no input has as dimensions, and no node gives values: a module of it
-/// could not be run.
-void expect_sizes_of_inputs(const Graph& graph);
 
 }  // namespace gantry

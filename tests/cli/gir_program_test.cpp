@@ -164,26 +164,6 @@ TEST_F(Gir, ErrorsShowTheLineOfTheFile) {
   EXPECT_THAT(error_of({"compile", "evil.gir"}), Not(HasSubstr("\x1b")));
 }
 
-TEST_F(Gir, SizesThatNoInputHasAreRefused) {
-  constexpr const char* kReshape = R"(fn @main(%x: Tensor[(A, 6), f32]) -> Tensor[(N, 6), f32] {
-  %0 = reshape(%x, shape=(N, 6))  // rows
-  return %0 as "y"
-}
-)";
-  folders_.write("r.gir", kReshape);
-  folders_.write("h.gir", R"(fn @main(%x: Tensor[(2*H+1), f32]) -> Tensor[(2*H+1), f32] {
-  %0 = exp(%x)
-  return %0 as "y"
-}
-)");
-  for (const char* command : {"compile", "run"}) {
-    EXPECT_THAT(error_of({command, "r.gir"}), HasSubstr("node rows (reshape) needs the size of N, which no input has")) << command;
-    EXPECT_THAT(error_of({command, "h.gir"}), HasSubstr("needs the size of H, which no input has")) << command;
-  }
-  replace_in("r.gir", "%x: Tensor[(A, 6), f32]", "%x: Tensor[(A, 6), f32], %like: Tensor[(N), f32]");
-  EXPECT_EQ(gantry({"compile", "r.gir", "-o", "r.gmod"}).code, 0);
-}
-
 TEST_F(Gir, DecisionsThatDoNotFitAreSaidOfTheirLines) {
   folders_.write("c.gir", R"(// a convolution that
 // multiplies by two
