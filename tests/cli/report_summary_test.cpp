@@ -1,7 +1,9 @@
 #include "host/cli/report_summary.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "host/cli/compare_report.h"
 #include "host/support/error.h"
@@ -15,8 +17,10 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
+/// A file of this process's own: the tests of this suite run at the same time.
 std::filesystem::path written(const std::string& name, const std::string& text) {
-  const auto path = std::filesystem::path(::testing::TempDir()) / ("gantry_summary_" + name);
+  const auto path =
+      std::filesystem::path(::testing::TempDir()) / fmt::format("gantry_summary_{}_{}", getpid(), name);
   write_file(path, text);
   return path;
 }
