@@ -30,7 +30,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile bert.onnx --dim batch=1             fixes one of them, by its name
   gantry compile bert.onnx --dim sequence=1..512 --specialize sequence=1
                                                      any length to 512; one as fast as if it were fixed
-  gantry compile scaled.onnx --keep-input scale      an input that has a default stays an input
+  gantry compile old.onnx --keep-input input         an input that has a default in the model stays an input
   gantry compile resnet18.gir                        graph text of `gantry ir` or `gantry opt`, changed by hand
   gantry compile spectrum.onnx --custom-ops ops      with ops of your own: see docs/custom-ops.md
   gantry compile resnet18.onnx --trace compile.pftrace
