@@ -35,7 +35,7 @@ Value* add_bias(NodeImport& n, Value* x, size_t input) {
 }  // namespace
 
 Value* convolve(NodeImport& n, Value* data, Value* weight) {
-  Window window = read_window(n, kernel_of(n, weight->type));
+  Window window = read_window(n, kernel_of(n, weight->type), data->type);
   auto attrs = std::make_shared<ConvAttrs>();
   const Dim channels = weight->type.shape[0];
   if (!channels.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "dimensions of its weight");
@@ -60,7 +60,7 @@ void convert_conv(NodeImport& n) {
 
 void convert_conv_transpose(NodeImport& n) {
   bool automatic = n.text("auto_pad", "NOTSET") != "NOTSET";
-  Window window = read_window(n, kernel_of(n, n.type(1)));
+  Window window = read_window(n, kernel_of(n, n.type(1)), n.type(0));
   size_t count = window.kernel.size();
   auto attrs = std::make_shared<ConvTransposeAttrs>();
   attrs->kernel = window.kernel;

@@ -4,6 +4,7 @@
 #include "host/onnx/convolution.h"
 #include "host/onnx/quantize.h"
 #include "host/onnx/quantized_product.h"
+#include "host/onnx/window.h"
 #include "host/ops/elementwise.h"
 
 namespace gantry {
@@ -39,15 +40,19 @@ void convert_conv_integer(NodeImport& n) {
   n.set(0, integer_convolution(n, n.input(0), n.optional_input(2), n.input(1), n.optional_input(3)));
 }
 
+/// com.microsoft's may have the channels of its data last; its weight is as that of ONNX's.
 void convert_qlinear_conv(NodeImport& n) {
-  Value *x = n.input(0), *w = n.input(3), *zero_point = n.optional_input(7);
+  const bool last = n.integer("channels_last", 0) != 0;
+  Value* x = last ? channels_first(n, n.input(0)) : n.input(0);
+  Value *w = n.input(3), *zero_point = n.optional_input(7);
   Value* sums = integer_convolution(n, x, n.optional_input(2), w, n.optional_input(5));
   const Shape shape = sums->type.shape;
   if (n.has(8)) sums = n.add(op::add, {sums, along_axis(n, n.input(8), shape, 1)});
   Value* scales = n.add(op::multiply, {n.cast(n.input(1), DType::kF32), n.cast(n.input(4), DType::kF32)});
   Value* factor = n.add(op::divide, {scales, n.cast(n.input(6), DType::kF32)});
   Value* y = n.add(op::multiply, {n.cast(sums, DType::kF32), along_axis(n, factor, shape, 1)});
-  n.set(0, quantize_integer(n, y, along_axis(n, zero_point, shape, 1), quantized_dtype(zero_point, x->type.dtype)));
+  y = quantize_integer(n, y, along_axis(n, zero_point, shape, 1), quantized_dtype(zero_point, x->type.dtype));
+  n.set(0, last ? channels_last(n, y) : y);
 }
 
 }  // namespace
@@ -57,6 +62,7 @@ void add_integer_converters(ConverterTable& table) {
   table.push_back({"ConvInteger", 10, convert_conv_integer});
   table.push_back({"QLinearMatMul", 10, convert_qlinear_matmul});
   table.push_back({"QLinearConv", 10, convert_qlinear_conv});
+  table.push_back({"QLinearConv", 1, convert_qlinear_conv, kMicrosoft});
 }
 
 }  // namespace gantry

@@ -32,18 +32,24 @@ Term column_major(const Term& positions, const Shape& data) {
 }
 
 void convert_max_pool(NodeImport& n) {
-  const auto attrs = read_pool(n);
+  const auto attrs = read_pool(n, n.type(0));
   n.set(0, n.add(nn::max_pool, {n.input(0)}, attrs));
   if (!n.wants(1)) return;
   const Term positions(n, n.add(nn::max_positions, {n.input(0)}, attrs));
   n.set(1, n.integer("storage_order", 0) == 0 ? positions : column_major(positions, n.type(0).shape));
 }
 
+/// com.microsoft's, whose data are of bytes and have their channels last.
+void convert_nhwc_max_pool(NodeImport& n) {
+  Value* x = channels_first(n, n.input(0));
+  n.set(0, channels_last(n, n.add(nn::max_pool, {x}, read_pool(n, x->type))));
+}
+
 /// Zeros, and the elements where MaxPool found them; outputs of another size than the windows make keep them at the
 /// beginning of each axis.
 void convert_max_unpool(NodeImport& n) {
   const Term x = Term::input(n, 0);
-  const Window window = read_window(n, n.integer_list("kernel_shape"));
+  const Window window = read_window(n, n.integer_list("kernel_shape"), n.type(0));
   const size_t axes = window.kernel.size();
   if (x.rank() != static_cast<int>(axes) + 2) n.fail("its data {} do not fit its kernel_shape", n.type(0).str());
   Shape shape{x.dim(0), x.dim(1)};
@@ -72,7 +78,7 @@ void convert_max_unpool(NodeImport& n) {
 }
 
 void convert_average_pool(NodeImport& n) {
-  auto attrs = read_pool(n);
+  auto attrs = read_pool(n, n.type(0));
   attrs->count_include_pad = n.integer("count_include_pad", 0) != 0;
   n.set(0, n.add(nn::avg_pool, {n.input(0)}, attrs));
 }
@@ -86,7 +92,7 @@ int64_t read_p(NodeImport& n) {
 }
 
 void convert_lp_pool(NodeImport& n) {
-  auto attrs = read_pool(n);
+  auto attrs = read_pool(n, n.type(0));
   attrs->p = read_p(n);
   n.set(0, n.add(nn::lp_pool, {n.input(0)}, attrs));
 }
@@ -117,6 +123,7 @@ void convert_global_lp_pool(NodeImport& n) {
 void add_pool_converters(ConverterTable& table) {
   const Converter entries[] = {
       {"MaxPool", 1, convert_max_pool},
+      {"NhwcMaxPool", 1, convert_nhwc_max_pool, kMicrosoft},
       {"MaxUnpool", 9, convert_max_unpool},
       {"AveragePool", 1, convert_average_pool},
       {"LpPool", 1, convert_lp_pool},

@@ -4,6 +4,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/quantize.h"
+#include "host/onnx/term.h"
 #include "host/onnx/window.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -64,12 +65,14 @@ void convert_qlinear_concat(NodeImport& n) {
 }
 
 void convert_qlinear_average_pool(NodeImport& n) {
-  if (n.integer("channels_last", 0) != 0) n.unsupported(UnsupportedKind::kAttribute, "channels_last");
-  auto attrs = read_pool(n);
+  const bool last = n.integer("channels_last", 0) != 0;
+  Value* data = last ? channels_first(n, n.input(0)) : n.input(0);
+  auto attrs = read_pool(n, data->type);
   attrs->count_include_pad = n.integer("count_include_pad", 0) != 0;
   // Means of integers, scaled once: ties are those of the exact result.
-  Value* x = n.cast(less_zero_point(n, n.input(0), zero_point_of(n, 2)), DType::kF32);
-  set_result(n, n.add(op::multiply, {n.add(nn::avg_pool, {x}, attrs), scale_of(n, 1)}), 3);
+  Value* x = n.cast(less_zero_point(n, data, zero_point_of(n, 2)), DType::kF32);
+  Value* means = n.add(nn::avg_pool, {x}, attrs);
+  set_result(n, n.add(op::multiply, {last ? channels_last(n, means) : means, scale_of(n, 1)}), 3);
 }
 
 /// The attribute opset is that of the Softmax it was: before 13 over all axes from `axis` on, flattened.
@@ -105,9 +108,8 @@ void convert_qlinear_average(NodeImport& n) {
   Value* sums = n.add(op::sum, {less_zero_point(n, x, zero_point_of(n, 2))}, attrs);
   Shape summed;
   for (const int64_t axis : attrs->axes) summed.push_back(x->type.shape[static_cast<size_t>(axis)]);
-  const Dim count = element_count(summed);
-  if (!count.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "sizes of its spatial axes");
-  Value* mean = n.add(op::divide, {n.cast(sums, DType::kF32), n.scalar(DType::kF32, static_cast<double>(count.value()))});
+  const Term count = Term::dimensions(n, {element_count(summed)}).cast(DType::kF32).reshaped({});
+  Value* mean = n.add(op::divide, {n.cast(sums, DType::kF32), count});
   set_result(n, n.add(op::multiply, {mean, scale_of(n, 1)}), 3);
 }
 

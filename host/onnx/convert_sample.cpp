@@ -127,7 +127,7 @@ void convert_deform_conv(NodeImport& n) {
   std::vector<int64_t> kernel;
   for (size_t i = 0; i < axes; ++i) kernel.push_back(weight.dim(static_cast<int64_t>(i) + 2).value());
   const int64_t taps = taps_of(kernel);
-  const Window window = read_window(n, kernel);
+  const Window window = read_window(n, kernel, n.type(0));
   const int64_t groups = n.integer("group", 1), offset_groups = n.integer("offset_group", 1);
   if (groups < 1 || offset_groups < 1) n.fail("its groups are {} and {}", groups, offset_groups);
   const Dim batch = x.dim(0), channels = x.dim(1);

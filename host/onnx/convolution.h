@@ -5,8 +5,8 @@
 
 namespace gantry {
 
-/// The convolution of data (N, C, spatial…) and weight (O, C / groups, spatial…) with the node's attributes, without
-/// bias. Input 0 of the node has the shape of the data.
+/// The convolution of data (N, C, spatial…) and weight (O, C / groups, spatial…) with the node's attributes,
+/// without bias.
 Value* convolve(NodeImport& n, Value* data, Value* weight);
 
 /// The same of the node's inputs 0 and 1, with input 2, if there is one, as bias.

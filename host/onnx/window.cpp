@@ -16,13 +16,13 @@ std::pair<Dim, Dim> same_padding(const Dim& extent, int64_t kernel, int64_t stri
 
 }  // namespace
 
-Window read_window(NodeImport& n, std::vector<int64_t> kernel) {
+Window read_window(NodeImport& n, std::vector<int64_t> kernel, const TensorType& type) {
   Window w;
-  Shape data = n.type(0).shape;
-  if (data.size() < 3) n.fail("its data {} has no spatial axes", n.type(0).str());
+  const Shape& data = type.shape;
+  if (data.size() < 3) n.fail("its data {} has no spatial axes", type.str());
   size_t count = data.size() - 2;
   if (kernel.size() != count)
-    n.fail("a kernel of {} dimensions does not fit the data {}", kernel.size(), n.type(0).str());
+    n.fail("a kernel of {} dimensions does not fit the data {}", kernel.size(), type.str());
   w.kernel = std::move(kernel);
   w.strides = n.integer_list("strides", count, 1);
   w.dilations = n.integer_list("dilations", count, 1);
@@ -54,8 +54,8 @@ Window read_window(NodeImport& n, std::vector<int64_t> kernel) {
   return w;
 }
 
-std::shared_ptr<PoolAttrs> read_pool(NodeImport& n) {
-  Window window = read_window(n, n.integer_list("kernel_shape"));
+std::shared_ptr<PoolAttrs> read_pool(NodeImport& n, const TensorType& data) {
+  Window window = read_window(n, n.integer_list("kernel_shape"), data);
   auto attrs = std::make_shared<PoolAttrs>();
   attrs->kernel = window.kernel;
   attrs->strides = window.strides;
@@ -64,6 +64,22 @@ std::shared_ptr<PoolAttrs> read_pool(NodeImport& n) {
   bool automatic = n.text("auto_pad", "NOTSET") != "NOTSET";
   attrs->ceil_mode = n.integer("ceil_mode", 0) != 0 && !automatic;
   return attrs;
+}
+
+Value* channels_first(NodeImport& n, Value* x) {
+  const int64_t rank = x->type.rank();
+  if (rank < 3) n.fail("its data {} has no spatial axes", x->type.str());
+  std::vector<int64_t> axes{0, rank - 1};
+  for (int64_t axis = 1; axis < rank - 1; ++axis) axes.push_back(axis);
+  return n.transpose(x, axes);
+}
+
+Value* channels_last(NodeImport& n, Value* x) {
+  const int64_t rank = x->type.rank();
+  std::vector<int64_t> axes{0};
+  for (int64_t axis = 2; axis < rank; ++axis) axes.push_back(axis);
+  axes.push_back(1);
+  return n.transpose(x, axes);
 }
 
 }  // namespace gantry

@@ -14,11 +14,15 @@ struct Window {
   Shape padding;  ///< begins, then ends
 };
 
-/// Reads strides, dilations, pads and auto_pad for a window over the spatial axes of input 0 (N, C,
-/// spatial…).
-Window read_window(NodeImport& node, std::vector<int64_t> kernel);
+/// Reads strides, dilations, pads and auto_pad for a window over the spatial axes of the data (N, C,
+/// spatial…), which are input 0 or made of it.
+Window read_window(NodeImport& node, std::vector<int64_t> kernel, const TensorType& data);
 
 /// As read_window(), with kernel_shape and ceil_mode.
-std::shared_ptr<PoolAttrs> read_pool(NodeImport& node);
+std::shared_ptr<PoolAttrs> read_pool(NodeImport& node, const TensorType& data);
+
+/// (N, spatial…, C) as (N, C, spatial…), and back.
+Value* channels_first(NodeImport& node, Value* x);
+Value* channels_last(NodeImport& node, Value* x);
 
 }  // namespace gantry
