@@ -41,8 +41,8 @@ std::string users_text(const UnsupportedFeature& feature) {
   return text;
 }
 
-const char* remedy(UnsupportedKind kind) {
-  switch (kind) {
+const char* remedy(const UnsupportedFeature& feature) {
+  switch (feature.kind) {
     case UnsupportedKind::kElementType:
       return "Let the exporter write another element type, or cast before these nodes.";
     case UnsupportedKind::kRunTimeValue:
@@ -50,6 +50,10 @@ const char* remedy(UnsupportedKind kind) {
       return "Values that follow from an input's shape become known with --shape NAME=…; for others let the "
              "exporter write constants.";
     case UnsupportedKind::kOp:
+      if (feature.what.starts_with("com.microsoft.nchwc::"))
+        return "Ops of com.microsoft.nchwc are for the CPU on which ONNX Runtime optimised the model: take "
+               "the model as it "
+               "was before, or let ONNX Runtime save it with ORT_ENABLE_EXTENDED.";
       return "Cut off or replace in the exporter what is not supported, or bring ops of your own with --custom-ops "
              "(docs/custom-ops.md).";
     default:
@@ -107,7 +111,7 @@ std::string UnsupportedReport::text() const {
   for (const auto& [key, feature] : features_) {
     const bool starts = previous == nullptr || previous->kind != feature.kind;
     if (starts) text += fmt::format("\n  {}:", heading(feature.kind));
-    const std::string_view advice = remedy(feature.kind);
+    const std::string_view advice = remedy(feature);
     if (std::find(remedies.begin(), remedies.end(), advice) == remedies.end()) remedies.push_back(advice);
     text += fmt::format("\n    {}{}", feature.what, users_text(feature));
     previous = &feature;

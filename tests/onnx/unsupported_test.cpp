@@ -153,6 +153,17 @@ TEST(Unsupported, DomainsFunctionsAndOpsetsAreTold) {
   EXPECT_THAT(r.of("Mish (opset 16; gantry knows it since opset 18)").nodes, ElementsAre("old"));
 }
 
+// ONNX Runtime's layout for one machine: there is nothing to replace in an exporter.
+TEST(Unsupported, OpsThatOnnxRuntimeMadeForACpuAreToldWithTheWayBack) {
+  const std::string imports =
+      "opset_import { version: 16 } opset_import { domain: 'com.microsoft.nchwc' version: 1 }";
+  const Refusal r =
+      refusal(model(kFloats + node("ReorderInput", "r", "x", "y", "domain: 'com.microsoft.nchwc'"), imports));
+  EXPECT_THAT(r.of("com.microsoft.nchwc::ReorderInput (opset 1)").nodes, ElementsAre("r"));
+  EXPECT_THAT(r.text, HasSubstr("ORT_ENABLE_EXTENDED"));
+  EXPECT_THAT(r.text, Not(HasSubstr("Cut off")));
+}
+
 TEST(Unsupported, BranchesOfAnUnknownConditionAreLookedIntoToo) {
   const auto branch = [](const std::string& nodes) {
     return "type: GRAPH g { " + nodes + "output { name: 'q' } }";
