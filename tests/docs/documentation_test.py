@@ -163,6 +163,8 @@ class Documentation(unittest.TestCase):
                 if os.path.isfile(os.path.join(SOURCE, folder, name)):
                     with open(os.path.join(SOURCE, folder, name), encoding='utf-8', errors='replace') as file:
                         everywhere.update(re.findall(r"'(--[a-z][\w-]*)'", file.read()))
+        with open(os.path.join(SOURCE, 'package'), encoding='utf-8') as script:
+            everywhere.update(re.findall(r'^ +(--[a-z-]+)\)', script.read(), re.M))
         for page in self.pages:
             for place, span in extraction.code_spans(page, SOURCE):
                 with self.subTest(place):
