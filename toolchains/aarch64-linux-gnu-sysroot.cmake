@@ -15,6 +15,9 @@ set(ENV{PKG_CONFIG_LIBDIR} ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
 set(LLVM_DIR ${CMAKE_SYSROOT}/usr/lib/llvm-19/lib/cmake/llvm CACHE PATH "LLVM 19's CMake package")
 set(LLD_DIR ${CMAKE_SYSROOT}/usr/lib/llvm-19/lib/cmake/lld CACHE PATH "LLD 19's CMake package")
+# Libraries of the root lie where every system has them. CMake knows that only while the root's path has no space, and would
+# write their folder into what is linked, which then depends on where it was built.
+set(CMAKE_SKIP_RPATH ON)
 # What is compiled names no folder of the build.
 set(CMAKE_C_FLAGS_INIT "\"-ffile-prefix-map=${CMAKE_SYSROOT}=\"")
 set(CMAKE_CXX_FLAGS_INIT "\"-ffile-prefix-map=${CMAKE_SYSROOT}=\"")
