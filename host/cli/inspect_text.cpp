@@ -11,6 +11,7 @@
 #include "host/gir/gir_file.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
+#include "host/passes/pass.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
@@ -134,6 +135,7 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
 Inspection inspect_graph_text(const std::filesystem::path& path, const InspectOptions& options) {
   GirOptions read;
   read.shapes = options.shapes;
+  read.passes = graph_pass_names();
   Graph graph = read_gir(path, FusedOpTable(op_set()), read);
   std::string problem;
   try {

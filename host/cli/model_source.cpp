@@ -22,6 +22,7 @@
 #include "host/onnx/import.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
+#include "host/passes/pass.h"
 #include "host/support/error.h"
 #include "host/support/input_file.h"
 #include "host/support/mapped_file.h"
@@ -88,6 +89,7 @@ Graph read_text(const std::filesystem::path& path, const ShapeMap& shapes, const
   GirOptions options;
   options.shapes = shapes;
   options.sizes = sizes;
+  options.passes = graph_pass_names();
   options.reads = [&](const std::filesystem::path& data) {
     invocation.outputs->reads(data, "the text's weights");
   };

@@ -115,8 +115,7 @@ std::vector<const Pass*> chosen_passes(const Options& options) {
     if (name.empty()) user_error("--passes: a pass's name is empty; `gantry opt --list` lists the passes");
     passes.push_back(find_pass(name));
     if (passes.back() != nullptr) continue;
-    std::vector<std::string> names;
-    for (const Pass* pass : graph_passes()) names.emplace_back(pass->name);
+    const std::vector<std::string> names = graph_pass_names();
     const std::string hint = did_you_mean(name, names);
     user_error("--passes {}: there is no such pass{} The passes: {}", name, hint.empty() ? "." : hint,
                fmt::join(names, ", "));

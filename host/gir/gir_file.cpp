@@ -77,6 +77,7 @@ Graph read_gir_text(std::string_view text, const std::filesystem::path& path, co
   source.fix_sizes = [&](const std::vector<Value*>& parameters) {
     return sizes_of(options, parameters);
   };
+  source.passes = options.passes;
   Graph graph = parse_program(text, ops, source);
   if (graph.model_name.empty()) graph.model_name = path.stem().string();
   return graph;

@@ -17,6 +17,8 @@ namespace gantry {
 struct GirOptions : GivenSizes {
   /// Is told the file of weights before it is read; may throw. May be empty.
   std::function<void(const std::filesystem::path&)> reads;
+  /// Those that the text may say it has been through; empty: any.
+  std::vector<std::string> passes = {};
 };
 
 /// Whether a file is graph text: by its name's .gir, or by how it begins. User error if it cannot be read.

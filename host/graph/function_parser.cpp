@@ -33,6 +33,11 @@ void expect_name(const std::string& name, size_t place) {
   if (name.empty()) TextCursor::fail_at(place, "a name cannot be empty");
 }
 
+/// So that one that does not fit into 64 bits is refused where it stands, and not by whoever asks first.
+void expect_size(const TensorType& type, size_t place) {
+  at_place(place, [&] { return type.byte_size(); });
+}
+
 bool says(const std::vector<DimConstraint>& constraints, const DimConstraint& wanted) {
   return std::ranges::any_of(constraints, [&](const DimConstraint& c) {
     return (c.left == wanted.left && c.right == wanted.right) ||
@@ -159,14 +164,17 @@ TensorType FunctionParser::parse_type() {
 }
 
 void FunctionParser::parse_parameters() {
+  std::vector<size_t> places;
   cursor_.list('(', ')', [&] {
     cursor_.expect("%");
     const size_t place = cursor_.place();
     const std::string name = cursor_.name("a parameter's name");
     cursor_.expect(":");
     define(function_.add_parameter(name, parse_type()), name, place);
+    places.push_back(place);
   });
   fix_sizes();
+  for (size_t i = 0; i < places.size(); ++i) expect_size(function_.parameters[i]->type, places[i]);
 }
 
 void FunctionParser::fix_sizes() {
@@ -467,7 +475,10 @@ void FunctionParser::add_node(Node& node, std::vector<Declared>& results, size_t
                                                            node.op->name, types.size(),
                                                            results.size()));
   }
-  for (size_t i = 0; i < types.size(); ++i) types[i] = agreed_type(results[i], types[i], node);
+  for (size_t i = 0; i < types.size(); ++i) {
+    types[i] = agreed_type(results[i], types[i], node);
+    expect_size(types[i], results[i].place);
+  }
   Node* added = function_.add_node(node.op, node.attrs, node.inputs, std::move(types), node.origin, nullptr,
                                    kTemporaryName);
   added->bodies = std::move(node.bodies);

@@ -30,6 +30,8 @@ struct ProgramSource {
   WeightSource* weights = nullptr;  ///< never null
   /// Sizes that symbols get, asked once the parameters of @main are known; may be empty.
   std::function<std::map<std::string, Dim>(const std::vector<Value*>& parameters)> fix_sizes;
+  /// Those that `passes` may name; empty: any.
+  std::vector<std::string> passes = {};
 };
 
 /// Parses a program. Beyond what parse_graph() checks: it returns at least one value, each under a name of its

@@ -1,8 +1,11 @@
 // Parser of the text form; its grammar is in docs/ir.md.
+#include <algorithm>
+
 #include "host/graph/function_parser.h"
 #include "host/graph/graph.h"
 #include "host/graph/parse.h"
 #include "host/support/error.h"
+#include "host/support/suggest.h"
 #include "host/support/words.h"
 
 namespace gantry {
@@ -29,17 +32,41 @@ void parse_weights(ParseContext& context) {
   }
 }
 
+void parse_passes(ParseContext& context, Graph& graph) {
+  TextCursor& cursor = context.cursor;
+  do {
+    const size_t place = cursor.place();
+    const std::string name = cursor.name("a pass's name");
+    if (context.program != nullptr && !context.program->passes.empty()) {
+      const std::vector<std::string>& known = context.program->passes;
+      if (std::ranges::find(known, name) == known.end())
+        TextCursor::fail_at(place, fmt::format("there is no pass '{}'{}", name, did_you_mean(name, known)));
+    }
+    graph.passes.push_back(name);
+  } while (cursor.accept(","));
+}
+
+/// What stands where the function should.
+[[noreturn]] void fail_without_function(TextCursor& cursor) {
+  const size_t place = cursor.place();
+  for (const char* word : {"gir", "model", "weights", "passes"}) {
+    if (!cursor.accept(word)) continue;
+    TextCursor::fail_at(
+        place, fmt::format("'{}' stands here a second time, or too late: before fn there may be gir, "
+                           "model, weights and passes, each once and in this order",
+                           word));
+  }
+  cursor.fail_expected("the function ('fn @main(…) -> … { … }')");
+}
+
 Graph parse_all(ParseContext& context) {
   TextCursor& cursor = context.cursor;
   Graph graph;
   if (cursor.accept("gir")) parse_version(cursor);
   if (cursor.accept("model")) graph.model_name = cursor.string();
   if (cursor.accept("weights")) parse_weights(context);
-  if (cursor.accept("passes")) {
-    do graph.passes.push_back(cursor.name("a pass's name"));
-    while (cursor.accept(","));
-  }
-  if (!cursor.accept("fn")) cursor.fail_expected("the function ('fn @main(…) -> … { … }')");
+  if (cursor.accept("passes")) parse_passes(context, graph);
+  if (!cursor.accept("fn")) fail_without_function(cursor);
   graph.main = FunctionParser(context, 0).parse_after_keyword();
   if (!cursor.at_end()) cursor.fail_expected("nothing behind the function");
   return graph;

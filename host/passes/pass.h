@@ -111,6 +111,8 @@ struct PipelineStep {
 std::span<const PipelineStep> pipeline();
 /// All passes, each once, in the order in which they first run.
 std::span<const Pass* const> graph_passes();
+/// Their names.
+std::vector<std::string> graph_pass_names();
 /// Null if there is none of that name.
 const Pass* find_pass(std::string_view name);
 /// From which level of optimisation on the pipeline has it.

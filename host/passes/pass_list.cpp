@@ -47,6 +47,12 @@ std::span<const Pass* const> graph_passes() {
   return passes;
 }
 
+std::vector<std::string> graph_pass_names() {
+  std::vector<std::string> names;
+  for (const Pass* pass : graph_passes()) names.emplace_back(pass->name);
+  return names;
+}
+
 const Pass* find_pass(std::string_view name) {
   const auto passes = graph_passes();
   const auto found = std::ranges::find(passes, name, &Pass::name);

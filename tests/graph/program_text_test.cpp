@@ -78,6 +78,7 @@ Graph parse(const std::string& text, Weights weights = {}, const std::map<std::s
   source.name = "m.gir";
   source.weights = &weights;
   source.fix_sizes = [&](const std::vector<Value*>&) { return sizes; };
+  source.passes = {"simplify_inference", "fold_constant"};
   return parse_program(text, ops(), source);
 }
 
@@ -151,6 +152,27 @@ TEST(ProgramText, ErrorsSayWhatWasExpectedAndWhatIsThere) {
             "m.gir:2:1: a byte of 0 stands here, which no text has");
   EXPECT_EQ(error_of(kHead + std::string("  %0 =\0", 7)),
             "m.gir:2:7: a byte of 0 stands here, which no text has\n    %0 =\n        ^");
+}
+
+TEST(ProgramText, APassThatIsNoneIsAnError) {
+  EXPECT_EQ(error_of("passes fold_constant, simplify_inferense\n" + kHead),
+            "m.gir:1:23: there is no pass 'simplify_inferense'; did you mean 'simplify_inference'?\n"
+            "  passes fold_constant, simplify_inferense\n"
+            "                        ^");
+  EXPECT_THAT(error_of("passes dead\n" + kHead), StartsWith("m.gir:1:8: there is no pass 'dead'\n"));
+}
+
+TEST(ProgramText, LinesBeforeTheFunctionStandOnceAndInTheirOrder) {
+  const std::string second =
+      "stands here a second time, or too late: before fn there may be gir, model, weights and "
+      "passes, each once and in this order\n";
+  EXPECT_THAT(error_of("model \"a\"\nmodel \"b\"\n" + kHead), StartsWith("m.gir:2:1: 'model' " + second));
+  EXPECT_THAT(error_of("weights \"a\"\n weights \"b\"\n" + kHead),
+              StartsWith("m.gir:2:2: 'weights' " + second));
+  EXPECT_THAT(error_of("passes fold_constant\nweights \"a\"\n" + kHead),
+              StartsWith("m.gir:2:1: 'weights' " + second));
+  EXPECT_THAT(error_of("passes fold_constant\npasses fold_constant\n" + kHead),
+              StartsWith("m.gir:2:1: 'passes' " + second));
 }
 
 TEST(ProgramText, UnknownAttributesAreAnsweredWithThoseThatThereAre) {
@@ -373,6 +395,15 @@ TEST(ProgramText, HugeAndDeepThingsAreRefusedWithoutTheMemoryThatTheyNeed) {
   EXPECT_THAT(error_of_node("add(%x, const(f32, [-1], []))"), HasSubstr("cannot be -1"));
   EXPECT_THAT(error_of_node("add(%x, const(f32, [N], [1]))"), HasSubstr("no symbolic dimensions"));
   EXPECT_THAT(error_of("fn @main(%x: Tensor[(99999999999999999999), f32])"), HasSubstr("does not fit into 64 bits"));
+  EXPECT_THAT(
+      error_of("fn @main(%x: Tensor[(2), f32],\n %y: Tensor[(" + huge + ", 3), f32]) -> Tensor[(2), f32] {"),
+      StartsWith("m.gir:2:3: a dimension does not fit into 64 bits"));
+  EXPECT_THAT(
+      error_of("fn @main(%x: Tensor[(N, 4), f32]) -> Tensor[(N, 4), f32] {", {{"N", Dim::parse(huge)}}),
+      StartsWith("m.gir:1:11: a dimension does not fit into 64 bits"));
+  EXPECT_THAT(error_of("fn @main(%x: Tensor[(N, M), f32]) -> Tensor[(N, M), f32] {\n  %0: Tensor[(N, " +
+                       huge + "*K), f32] = nn.relu(%x)\n"),
+              StartsWith("m.gir:2:4: a dimension does not fit into 64 bits"));
   std::string many = "1";
   for (int i = 0; i < 100; ++i) many += ", 1";
   EXPECT_THAT(error_of("fn @main(%x: Tensor[(" + many + "), f32])"), HasSubstr("64 dimensions at most"));
