@@ -128,13 +128,24 @@ DecisionFile::NetworkEntry DecisionFile::parse_of_network(std::string_view text)
   if (!decision.knobs.empty() || (decision.form != "combined" && decision.form != "separate"))
     user_error(
         "a network is {{form=combined}}, products of the same data as one, or {{form=separate}}, or keeps "
-        "nodes "
-        "{{form=apart}}, not {}",
-        to_string(decision));
+        "nodes {{form=apart}}, not {}{}",
+        to_string(decision),
+        decision.knobs.empty() ? did_you_mean(decision.form, {"combined", "separate", "apart"}) : "");
   if (!rest.empty() && !rest.starts_with("//"))
     user_error("behind {} nothing stands, not '{}'", to_string(decision), rest);
   entry.combined = decision.form == "combined";
   return entry;
+}
+
+void DecisionFile::add(NetworkEntry entry) {
+  // A line for one target may differ from that for all, and any number of pairs is kept apart.
+  const auto before = std::ranges::find_if(of_network_, [&](const NetworkEntry& other) {
+    return !entry.apart && !other.apart && other.target == entry.target;
+  });
+  if (before != of_network_.end())
+    user_error("whether the network is combined is said already for {}, by {}; leave one of the lines out",
+               entry.target.empty() ? "all targets" : entry.target, before->place);
+  of_network_.push_back(std::move(entry));
 }
 
 DecisionFile DecisionFile::parse(std::string_view text, const std::string& file) {
@@ -154,9 +165,10 @@ DecisionFile DecisionFile::parse(std::string_view text, const std::string& file)
         continue;
       }
       if (const auto rest = behind_network(line)) {
-        NetworkEntry& entry = result.of_network_.emplace_back(parse_of_network(*rest));
+        NetworkEntry entry = parse_of_network(*rest);
         entry.target = target;
         entry.place = place;
+        result.add(std::move(entry));
       } else {
         result.entries_.push_back({target, {parse_line(line), place}});
       }

@@ -49,8 +49,8 @@ class DecisionFile {
   bool has_lines_for(const std::string& name) const;
   /// Those for a target of that name.
   GivenDecisions for_target(const std::string& name) const;
-  /// Whether a target of that name is to combine products of the same data: what the last line of it says;
-  /// none: no line does.
+  /// Whether a target of that name is to combine products of the same data: what its own line says, else that
+  /// for all; none: no line does.
   std::optional<bool> combines_products(const std::string& name) const;
   /// With where each stands, for messages.
   struct PlacedSeparation {
@@ -73,6 +73,8 @@ class DecisionFile {
     GivenDecisions::Line line;
   };
   static NetworkEntry parse_of_network(std::string_view text);
+  /// A user error where a line before it says for the same target whether the network is combined.
+  void add(NetworkEntry entry);
 
   std::string name_;
   std::vector<Entry> entries_;

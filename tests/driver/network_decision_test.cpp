@@ -51,7 +51,22 @@ TEST(NetworkDecision, ATargetThatIsNoneIsAnError) {
   EXPECT_THAT(error_of("[]\n"), HasSubstr("mine.txt:1: the target's name is empty"));
 }
 
+TEST(NetworkDecision, StandsOnceForATarget) {
+  EXPECT_EQ(error_of("network {form=combined}\n# again\nnetwork {form=separate}\n"),
+            "mine.txt:3: whether the network is combined is said already for all targets, by mine.txt:1; "
+            "leave one of the "
+            "lines out");
+  EXPECT_THAT(
+      error_of("[x86-64-v3]\nnetwork {form=combined}\n[cortex-a72]\nnetwork {form=combined}\n"
+               "[x86-64-v3]\nnetwork {form=combined}\n"),
+      StartsWith(
+          "mine.txt:6: whether the network is combined is said already for x86-64-v3, by mine.txt:2;"));
+}
+
 TEST(NetworkDecision, SaysWhatItMayBe) {
+  EXPECT_THAT(error_of("network {form=combine}\n"),
+              HasSubstr("not {form=combine}; did you mean 'combined'?"));
+
   EXPECT_THAT(error_of("\nnetwork {form=fused}\n"), HasSubstr("mine.txt:2: a network is {form=combined}"));
   EXPECT_THAT(error_of("network {form=combined, block=8}\n"), HasSubstr("not {form=combined, block=8}"));
   EXPECT_THAT(error_of("network\n"), HasSubstr("'' is no decision"));
