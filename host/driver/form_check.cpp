@@ -45,6 +45,8 @@ void expect_choice(const Node& node) {
     refuse(node,
            "another decision has been made of the node already, as 'by (…)' says; change it in the text from before "
            "alter_layout (gantry ir MODEL --before alter_layout -o OUT.gir)");
+  // Where alter_layout has run, or does not, nobody else would ask.
+  if (const Misfit no = forms::unknown_form(*node.op, *node.decision)) refuse(node, *no);
 }
 
 void expect_fit(const Function& function, const Target& target) {

@@ -11,6 +11,7 @@
 #include "host/costs/conversion_cost.h"
 #include "host/forms/exact_weights.h"
 #include "host/support/error.h"
+#include "host/support/suggest.h"
 #include "host/support/words.h"
 
 namespace gantry::forms {
@@ -62,17 +63,24 @@ const Bid* least_of(const std::vector<const Bid*>& bids, const Cost& cost) {
   return found == bids.end() ? nullptr : *found;
 }
 
-std::vector<std::string_view> names_of(std::span<const Knob> knobs) {
-  std::vector<std::string_view> names;
-  for (const Knob& knob : knobs) names.push_back(knob.name);
+std::vector<std::string> names_of(std::span<const Knob> knobs) {
+  std::vector<std::string> names;
+  for (const Knob& knob : knobs) names.emplace_back(knob.name);
   return names;
+}
+
+/// "; did you mean 'direct'? there are plain, direct"; where nothing is near, ", only plain, direct".
+std::string what_there_is(std::string_view wrong, const std::vector<std::string>& names) {
+  if (names.empty()) return "";
+  const std::string hint = did_you_mean(wrong, names);
+  return fmt::format("{}{}", hint.empty() ? ", only " : hint + " there are ", fmt::join(names, ", "));
 }
 
 Misfit unknown_knob(const Form& form, const Decision& decision) {
   for (const auto& [name, value] : decision.knobs) {
     if (std::ranges::find(form.knobs, name, &Knob::name) != form.knobs.end()) continue;
     return fmt::format("form {} has no knob '{}'{}", form.name, name,
-                       form.knobs.empty() ? std::string() : fmt::format(", only {}", fmt::join(names_of(form.knobs), ", ")));
+                       what_there_is(name, names_of(form.knobs)));
   }
   return std::nullopt;
 }
@@ -152,11 +160,13 @@ class TargetForms : public FormSet {
   Misfit misfit(const FormQuestion& question, const Decision& decision) const override {
     const Form* form = find(question, decision.form);
     if (form != nullptr) return misfit_of(*form, {question, decision, context_});
-    std::vector<std::string_view> names;
+    std::vector<std::string> names;
     for (const ListedForm& listed : kForms) {
-      if (is_for(*listed.form, context_.target) && possible(*listed.form, question)) names.push_back(listed.form->name);
+      if (is_for(*listed.form, context_.target) && possible(*listed.form, question))
+        names.emplace_back(listed.form->name);
     }
-    return fmt::format("there is no form '{}' for it here, only {}", decision.form, fmt::join(names, ", "));
+    return fmt::format("there is no form '{}' for it here{}", decision.form,
+                       what_there_is(decision.form, names));
   }
 
   FormedNode apply(const FormQuestion& question, const Decision& decision, WeightPacker& packer) const override {
@@ -223,6 +233,16 @@ bool is_made_by(const Node& node, const Decision& decision) {
     if (form.name != decision.form || !(is_of(listed, "any") || is_of(listed, node.op->name))) return false;
     return form.made == nullptr || form.made(node, decision);
   });
+}
+
+Misfit unknown_form(const OpBase& op, const Decision& decision) {
+  std::vector<std::string> names;
+  for (const ListedForm& listed : kForms) {
+    if (!is_of(listed, "any") && !is_of(listed, op.name)) continue;
+    if (listed.form->name == decision.form) return unknown_knob(*listed.form, decision);
+    names.emplace_back(listed.form->name);
+  }
+  return fmt::format("there is no form '{}' for it{}", decision.form, what_there_is(decision.form, names));
 }
 
 std::vector<Bid> all_bids(const FormQuestion& question, const FormContext& context) {

@@ -124,6 +124,8 @@ bool has_forms(const OpBase& op);
 /// Whether what was made of the node so that it is computed in some way (AttrVisitor::choices()) can be that decision's,
 /// on whatever machine; of a node of which nothing was made yet, any decision's.
 bool is_made_by(const Node& node, const Decision& decision);
+/// Of a decision's form and the names of its knobs: that no machine computes the op so.
+Misfit unknown_form(const OpBase& op, const Decision& decision);
 
 inline bool is_for(Devices devices, const Target& target) {
   return devices == Devices::kAll || (devices == Devices::kGpus) == target.for_gpu();

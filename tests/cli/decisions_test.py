@@ -109,8 +109,10 @@ class Given(WithNetworks):
         node = next(line for line in self.text.split('\n') if line.startswith('nn.conv'))
         origin = node[node.index('//'):]
         for decision, expected in {
-            '{form=winograd3}': "there is no form 'winograd3' for it here, only plain, direct, gemm",
+            '{form=winograd3}': "there is no form 'winograd3' for it here; did you mean 'winograd2', 'winograd4' or 'winograd6'? there are plain,",
             '{form=direct, depth=4}': "form direct has no knob 'depth', only block, half",
+            '{form=direkt, block=16}': "there is no form 'direkt' for it here; did you mean 'direct'? there are plain, direct, gemm",
+            '{form=direct, blok=16}': "form direct has no knob 'blok'; did you mean 'block'? there are block, half",
             '{form=direct, block=7}': 'block of form direct is a multiple of',
             '{form=winograd4, block=16}': 'form winograd4 is for windows of 3 by 3 with strides and dilations of 1',
             '{form=direct, block=16, merged_groups=2}': 'merged_groups divides the 1 groups',
@@ -194,6 +196,24 @@ class Given(WithNetworks):
                     number = text[:text.index(line)].count('\n') + 1
                     self.assertIn(f'edited.gir:{number}: {other} of fire2.expand3x3 (nn.conv) does not fit: another decision has '
                                   'been made of the node already', refused)
+
+    def test_a_graphs_text_has_no_knob_that_there_is_not(self):
+        self.gantry('ir', self.model(self.NETWORK), '--after', 'alter_layout', '-o', 'text.gir', '--force', '--target', 'x86-64-v3')
+        text = (self.folder / 'text.gir').read_text()
+        line = next(line for line in text.splitlines() if line.endswith('// fire2.expand3x3') and 'nn.conv(' in line)
+        (self.folder / 'edited.gir').write_text(text.replace(line, line.replace('}', ', chunks=2}')))
+        refused = self.gantry('compile', 'edited.gir', '--target', 'x86-64-v3', '-o', 'not.gmod', status=1).stderr
+        self.assertIn(f'edited.gir:{text[:text.index(line)].count(chr(10)) + 1}: ', refused)
+        self.assertIn("has no knob 'chunks'; did you mean 'chunk'?", refused)
+
+    def test_a_graphs_text_has_no_form_that_there_is_not_at_any_level(self):
+        self.gantry('ir', self.model(self.NETWORK), '--before', 'alter_layout', '-o', 'text.gir', '--force')
+        text = (self.folder / 'text.gir').read_text()
+        place = text.index(')  // conv10')
+        (self.folder / 'text.gir').write_text(text[:place + 1] + ' {form=gem}' + text[place + 1:])
+        for level in ('0', '3'):
+            self.assertIn("there is no form 'gem' for it; did you mean 'gemm'?",
+                          self.gantry('ir', 'text.gir', '--forms', '--opt', level, status=1).stderr)
 
     def test_opt_takes_what_its_passes_read(self):
         self.edited(lambda line: line[:line.index('{')] + '{form=plain}' + line[line.index('}') + 1:]

@@ -125,6 +125,13 @@ TEST(DenseForms, DecisionsThatDoNotFitSayWhy) {
   EXPECT_EQ(why("{form=packed, block=12, bits=24}"), "block of form packed is a multiple of 8 up to 256, not 12");
   EXPECT_TRUE(why("{form=direct, block=16}").starts_with("there is no form 'direct' for it here, only plain, packed, "));
   EXPECT_EQ(why("{form=packed, block=16, depth=2}").substr(0, 33), "form packed has no knob 'depth', ");
+  EXPECT_TRUE(
+      why("{form=paked, block=16}")
+          .starts_with(
+              "there is no form 'paked' for it here; did you mean 'packed'? there are plain, packed, "));
+  EXPECT_EQ(why("{form=packed, blok=16}"),
+            "form packed has no knob 'blok'; did you mean 'block'? there are block, half, bits, rows");
+  EXPECT_EQ(why("{form=plain, block=16}"), "form plain has no knob 'block'");
   EXPECT_EQ(why("{form=packed}"), "block of form packed is a multiple of 4 up to 256; it is not given");
   EXPECT_EQ(why("{form=packed, block=6}"), "block of form packed is a multiple of 4 up to 256, not 6");
   EXPECT_EQ(why("{form=packed, block=16, half=2}"), "half is for f32 on targets that compute in f16, with --precision fp16");
