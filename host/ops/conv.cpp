@@ -55,6 +55,9 @@ void check_attrs(const ConvAttrs& a) {
 void check_form(const ConvAttrs& a) {
   const ConvForm& form = a.form;
   require(form.merged_groups > 0, "merged_groups is {}, not 1 or more", form.merged_groups);
+  require(a.channels / a.groups % form.merged_groups == 0,
+          "merged_groups divides the {} output channels of a group, which {} does not", a.channels / a.groups,
+          form.merged_groups);
   require(form.weight_block >= 0 && form.tile_parts >= 0,
           "weight_block ({}) and tile_parts ({}) must not be negative", form.weight_block, form.tile_parts);
   const bool direct = form.algorithm == ConvAlgorithm::kDirect,
@@ -67,6 +70,9 @@ void check_form(const ConvAttrs& a) {
           "this algorithm does not read plain data for channels-last results");
   require(form.algorithm != ConvAlgorithm::kGemm || form.weight_block == 0,
           "weights of gemm are not blocked");
+  require(form.on_tiles() || form.tile_unit == TileUnit{},
+          "tile_unit is for tile registers, with tile_parts");
+  require(tiles || !form.tile_fold_width, "tile_fold_width is for the algorithm tiles");
   const bool takes_tiles = tiles || (winograd && form.weight_block == 0);
   require((form.tile_parts > 0 || !tiles) && (form.tile_parts == 0 || takes_tiles),
           "tile registers have weights of their own");
@@ -142,6 +148,9 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
           "Winograd's algorithm on tile registers takes input channels in multiples of {}", block);
   require(!provably_different(mod(channels_in, a.groups), 0), "{} input channels do not make {} groups",
           channels_in.str(), a.groups);
+  require(!provably_different(mod(floordiv(channels_in, a.groups), form.merged_groups), 0),
+          "merged_groups divides the {} input channels of a group, which {} does not",
+          floordiv(channels_in, a.groups).str(), form.merged_groups);
   Shape expected = weight_shape(a, channels_in);
   require(weight.shape.size() == expected.size(), "the weight {} should have the shape {}", weight.str(),
           to_string(expected));

@@ -57,6 +57,8 @@ std::vector<TensorType> infer_dense(const Node& node, Function& function) {
   require(x.rank() >= 1, "the data {} must have a dimension", x.str());
   require(a.units > 0 && form.weight_block >= 0, "units must be positive");
   require(!form.gemm || form.weight_block == 0, "the gemm form has plain weights");
+  require(form.tile_parts != 0 || form.tile_unit == TileUnit{},
+          "tile_unit is for tile registers, with tile_parts");
   Shape expected = form.weight_block == 0
                        ? Shape{x.shape.back(), a.units}
                        : Shape{ceildiv(Dim(a.units), form.weight_block), x.shape.back(), form.weight_block};

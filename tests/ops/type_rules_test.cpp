@@ -46,6 +46,27 @@ TEST(TypeRules, FormsOfConvolutionsHaveNoNegativeCounts) {
   }
 }
 
+TEST(TypeRules, FormsOfConvolutionsSayNothingThatCannotBe) {
+  const auto error = [](const char* form, const char* groups = "1", const char* weight = "8, 8") {
+    return refused(
+        fmt::format("fn @main(%x: Tensor[(1, 8, 8, 8), f32], %w: Tensor[({2}, 3, 3), f32]) -> "
+                    "Tensor[(1, 8, 6, 6), f32] {{\n"
+                    "  %0 = nn.conv(%x, %w, channels=8, kernel=[3, 3], groups={1}) by ({0})\n"
+                    "  return %0\n}}\n",
+                    form, groups, weight));
+  };
+  expect_in(error("merged_groups=5"),
+            "merged_groups divides the 8 output channels of a group, which 5 does not");
+  expect_in(error("merged_groups=4", "4", "8, 2"), "merged_groups divides the 2 output channels of a group");
+  expect_in(error("tile_unit=vdpbf16ps"), "tile_unit is for tile registers, with tile_parts");
+  expect_in(error("tile_fold_width=true"), "tile_fold_width is for the algorithm tiles");
+  expect_in(
+      refused("fn @main(%x: Tensor[(1, 6, 8, 8), f32], %w: Tensor[(8, 6, 3, 3), f32]) -> "
+              "Tensor[(1, 8, 6, 6), f32] {\n"
+              "  %0 = nn.conv(%x, %w, channels=8, kernel=[3, 3]) by (merged_groups=4)\n  return %0\n}\n"),
+      "merged_groups divides the 6 input channels of a group, which 4 does not");
+}
+
 TEST(TypeRules, WhatNoNumberHoldsIsAUserError) {
   const char* const nodes[] = {
       "nn.dense(%x, %x, units=9223372036854775807, tile_parts=1)",
