@@ -147,6 +147,7 @@ std::string unquote(std::string_view text) {
   if (text.size() < 2 || text.front() != '"' || text.back() != '"') user_error("{} is no quoted text", text);
   std::string plain;
   for (size_t i = 1; i + 1 < text.size(); ++i) {
+    if (text[i] == '"') user_error("{} is more than one quoted text", text);
     if (text[i] != '\\') {
       plain += text[i];
       continue;

@@ -184,6 +184,8 @@ TEST(ProgramText, UnknownAttributesAreAnsweredWithThoseThatThereAre) {
   EXPECT_THAT(error_of_node("scale(%x, factor=two)"),
               StartsWith("m.gir:2:25: attribute 'factor' is 'two' but must be a number\n"));
   EXPECT_THAT(error_of_node("scale(%x, count=99999999999999999999)"), HasSubstr("a number that fits into 64 bits"));
+  EXPECT_THAT(error_of_node("scale(%x, label=\"a\" \"b\")"),
+              StartsWith("m.gir:2:24: \"a\" \"b\" is more than one quoted text\n"));
   EXPECT_THAT(error_of_node("scale(%x, count=1, count=2)"), StartsWith("m.gir:2:27: 'count' is given twice"));
 }
 
