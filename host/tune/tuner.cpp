@@ -70,7 +70,15 @@ double Tuner::final_seconds() const {
   return std::max(share, sure * sure_estimate()) + combined;
 }
 
+bool Tuner::has_to_confirm() const {
+  if (choices_ != untuned_) return true;
+  const bool found =
+      std::ranges::any_of(states_, [](const TaskState& state) { return state.promising.has_value(); });
+  return found && may_confirm();
+}
+
 double Tuner::planned_end() const {
+  if (!has_to_confirm()) return 0;
   return sure_seconds_ > 0 ? final_seconds() : std::min(final_seconds(), options_.seconds / 2);
 }
 
@@ -88,7 +96,9 @@ double Tuner::gain() const {
 
 void Tuner::look_at_untuned() {
   tell("timing the untuned network");
+  const double begun = worked();
   const Profile profile = tools_.measurer.profile(untuned_);
+  profile_seconds_ = worked() - begun;
   result_.untuned_amount = profile.whole;
   const double all = std::accumulate(profile.tasks.begin(), profile.tasks.end(), 0.0);
   // Kernels are timed one by one: what is between them is in the whole alone.
@@ -138,7 +148,7 @@ bool Tuner::wants_more() {
   if (options_.trials && result_.trials >= *options_.trials) {
     ended_ = "all trials are made";
   } else if (elapsed() + planned_end() + quick_seconds_ > options_.seconds) {
-    ended_ = "the time is over";
+    ended_ = result_.trials > 0 ? "the time is over" : "the time was over before the first trial";
   }
   return ended_.empty();
 }

@@ -71,7 +71,7 @@ void Tuner::undo(size_t task) {
 
 std::vector<Trial> Tuner::to_confirm() const {
   std::vector<Trial> trials = changes();
-  if (trials.empty() && seconds_left() < sure_estimate()) return trials;
+  if (trials.empty() && !may_confirm()) return trials;
   for (size_t i = 0; i < tasks_.size(); ++i) {
     if (choices_[i] == untuned_[i] && states_[i].promising)
       trials.push_back({i, states_[i].promising->first});
@@ -150,7 +150,7 @@ void Tuner::compare_whole(std::vector<std::optional<Ratio>>& ratios) {
     tell("comparing the whole network");
     // Should it show nothing, there is another to be made.
     const double seconds =
-        std::min(std::max(0.6 * seconds_left(), kFinalShare / 4 * options_.seconds), kMostCompareSeconds);
+        std::min(std::max(0.6 * seconds_left(), least_compare_seconds()), kMostCompareSeconds);
     const Batch batch = tools_.measurer.compare(untuned_, choices_, seconds);
     if (!batch.failure && batch.whole.is_gain()) {
       result_.whole = batch.whole;
@@ -158,6 +158,11 @@ void Tuner::compare_whole(std::vector<std::optional<Ratio>>& ratios) {
     }
     if (batch.failure) result_.failures.push_back("the tuned network: " + batch.failure->why);
     keep_better_half(changed, ratios);
+    // Each takes some seconds at least: once the time is over, only the first one is made.
+    while (seconds_left() <= 0 && choices_ != untuned_) {
+      changed = changes();
+      keep_better_half(changed, ratios);
+    }
   }
 }
 

@@ -43,12 +43,24 @@ class Tuner {
   /// comparison.
   double final_seconds() const;
   /// final_seconds(), but that a guess of it ends nothing in the first half of the time: the first trials
-  /// take the longest, as most is built for them.
+  /// take the longest, as most is built for them. None where the end would have nothing to do.
   double planned_end() const;
+  /// Something was accepted, or looks better and can be made sure of in the time that is left.
+  bool has_to_confirm() const;
+  /// Whether what is left is enough for a sure measurement and a comparison.
+  bool may_confirm() const { return seconds_left() >= sure_estimate() + least_compare_seconds(); }
+  /// What a comparison of the whole network gets at least.
+  double least_compare_seconds() const {
+    return std::min(kFinalShare / 4 * options_.seconds, kMostCompareSeconds);
+  }
   /// What a comparison of combined products gets.
   double combined_seconds() const { return std::min(kCombinedShare * options_.seconds, kMostCompareSeconds); }
-  /// Before one was made, by what a quick one took, most of which is a build.
-  double sure_estimate() const { return sure_seconds_ > 0 ? sure_seconds_ : 4 * quick_seconds_; }
+  /// Before one was made, by what a quick one took, most of which is a build, or that by the profile, which
+  /// is of one process where a quick one has two.
+  double sure_estimate() const {
+    if (sure_seconds_ > 0) return sure_seconds_;
+    return 4 * (quick_seconds_ > 0 ? quick_seconds_ : 2 * profile_seconds_);
+  }
   void tell(const std::string& doing) const;
   /// Of the network's time, by what was accepted.
   double gain() const;
@@ -146,7 +158,8 @@ class Tuner {
   std::vector<Example> examples_;
   std::map<std::pair<size_t, std::string>, Prospect> prospects_;
   std::set<std::pair<size_t, std::string>> in_flight_;  ///< chosen, and not measured yet
-  double quick_seconds_ = 0, sure_seconds_ = 0;  ///< that the last batch, and the longest acceptance, took
+  /// That the untuned network's profile, the last batch, and the longest acceptance took.
+  double profile_seconds_ = 0, quick_seconds_ = 0, sure_seconds_ = 0;
   std::vector<NumberedSeparation> taken_apart_;  ///< of choices_.apart those that are not untuned
   std::vector<std::pair<NetworkTrial, Ratio>> network_confirmed_;
   std::string ended_;

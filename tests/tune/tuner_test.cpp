@@ -48,13 +48,38 @@ TEST(Tuner, IsOverInTime) {
   }
 }
 
-/// As where all kernels are built for it.
-TEST(Tuner, AFirstTrialThatTakesLongDoesNotEndIt) {
-  MadeUpRun setup(4, true_cost, 5);
+TEST(Tuner, OnceTheTimeIsOverNoOtherComparisonBegins) {
+  MadeUpRun setup(24, true_cost, 5);
   setup.options.seconds = 60;
-  setup.machine.first_s = 10;
-  EXPECT_GT(setup.run().trials, 50U);
-  EXPECT_LT(setup.clock.now, 66);
+  setup.machine.whole_gains = false;
+  setup.machine.least_compare_s = 6;
+  const TuneResult result = setup.run();
+  EXPECT_FALSE(result.whole);
+  EXPECT_EQ(true_ratio(setup, result, true_cost), 1);
+  EXPECT_GE(setup.machine.comparisons, 1U);
+  EXPECT_LE(setup.clock.now, setup.options.seconds + setup.machine.least_compare_s);
+}
+
+/// As where all kernels are built for it. How long a sure measurement takes is no more than guessed then: a
+/// guess that there is no time for one ends no run that has none to make.
+TEST(Tuner, AFirstTrialThatTakesLongDoesNotEndIt) {
+  for (const double seconds : {60.0, 30.0}) {
+    MadeUpRun setup(4, true_cost, 5);
+    setup.options.seconds = seconds;
+    setup.machine.first_s = 10;
+    EXPECT_GT(setup.run().trials, seconds > 30 ? 50U : 15U);
+    EXPECT_LT(setup.clock.now, 1.1 * seconds);
+  }
+}
+
+TEST(Tuner, ATimeThatIsOverBeforeTheFirstTrialIsSaid) {
+  MadeUpRun setup(4, true_cost, 5);
+  setup.options.seconds = 10;
+  setup.machine.profile_s = 12;
+  const TuneResult result = setup.run();
+  EXPECT_EQ(result.trials, 0U);
+  EXPECT_EQ(result.ended, "the time was over before the first trial");
+  EXPECT_EQ(setup.machine.measurements, 0U);
 }
 
 TEST(Tuner, WaitingForOthersIsNotTakenForMeasuring) {
