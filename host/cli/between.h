@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -17,10 +18,12 @@ CLI::Validator between(Number least, Number most) {
   return CLI::Validator(
       [least, most](const std::string& text) {
         Number number{};
-        // The parser takes -1 for the largest of them.
+        // The parser takes -1 for the largest of them, and so what is larger than it.
         const bool negative = std::is_unsigned_v<Number> && text.starts_with('-');
-        if (!negative && CLI::detail::lexical_cast(text, number) && number >= least && number <= most)
-          return std::string();
+        errno = 0;
+        const bool read =
+            CLI::detail::lexical_cast(text, number) && (!std::is_integral_v<Number> || errno != ERANGE);
+        if (!negative && read && number >= least && number <= most) return std::string();
         return fmt::format("'{}' is not a {} from {} to {}", text.substr(0, 64),
                            std::is_integral_v<Number> ? "whole number" : "number", least, most);
       },
