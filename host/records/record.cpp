@@ -119,8 +119,10 @@ bool is_date(std::string_view text) {
     const bool digit = text[i] >= '0' && text[i] <= '9';
     if (kPattern[i] == 'd' ? !digit : text[i] != kPattern[i]) return false;
   }
-  return number(5) >= 1 && number(5) <= 12 && number(8) >= 1 && number(8) <= 31 && number(11) < 24 &&
-         number(14) < 60 && number(17) <= 60;
+  const std::chrono::year_month_day day{std::chrono::year(100 * number(0) + number(2)),
+                                        std::chrono::month(static_cast<unsigned>(number(5))),
+                                        std::chrono::day(static_cast<unsigned>(number(8)))};
+  return day.ok() && number(11) < 24 && number(14) < 60 && number(17) <= 60;
 }
 
 std::string line_of(std::string text) {

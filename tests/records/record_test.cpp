@@ -104,8 +104,8 @@ TEST(Record, WithPartsItsTextIsReadBack) {
 }
 
 TEST(Record, DatesAreDates) {
-  for (const char* date :
-       {"", "yesterday", "2026-13-01T00:00:00Z", "2026-11-27T24:00:00Z", "2026-11-27 08:05:00Z"})
+  for (const char* date : {"2026-02-31T08:05:00Z", "", "yesterday", "2026-13-01T00:00:00Z",
+                           "2026-11-27T24:00:00Z", "2026-11-27 08:05:00Z"})
     expect_refused("date", [&](Record& record) { record.date = date; });
   Record record = sample_record();
   record.date = date_now();
