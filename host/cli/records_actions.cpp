@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -134,6 +135,9 @@ std::vector<Record> unknown(Store& store, std::vector<Record> all) {
 records::JsonLines read_file(const std::string& file, const Invocation& invocation) {
   const auto warn = [&](const std::string& message) { invocation.warn(visible_line(message)); };
   if (file == "-") return records::read_json_lines(std::cin, "stdin", warn);
+  std::error_code code;
+  if (std::filesystem::is_directory(file, code))
+    user_error("{}: is a folder, not a file that `gantry records export` wrote", file);
   std::ifstream stream(file, std::ios::binary);
   if (!stream) cannot_read(file, errno);
   return records::read_json_lines(stream, file, warn);

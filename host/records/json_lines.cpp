@@ -61,11 +61,14 @@ WorkProgram program_of(const Json& object) {
   return {object["program_of"].get<std::string>(), text->get<std::string>()};
 }
 
+bool is_head(const Json& line) {
+  return line.is_object() && line.contains("schema") && line["schema"] == "gantry-records" &&
+         line.contains("version") && line["version"].is_number_integer();
+}
+
 void expect_head(const std::string& line, const std::string& name) {
   const Json head = Json::parse(line, nullptr, false);
-  const bool is_head = head.is_object() && head.contains("schema") && head["schema"] == "gantry-records" &&
-                       head.contains("version") && head["version"].is_number_integer();
-  if (!is_head)
+  if (!is_head(head))
     user_error("{}: is no file of records: its first line is not that of `gantry records export`", name);
   if (head["version"].get<int64_t>() != kVersion)
     user_error("{}: has records of version {}; this gantry reads version {}: update it, or who exports", name,
@@ -87,8 +90,12 @@ void read_line(const std::string& line, JsonLines& read) {
   Json object;
   try {
     object = Json::parse(line);
+  } catch (const Json::parse_error& error) {
+    if (error.byte > line.size())
+      user_error("is no JSON: it ends in the middle, as where a file was cut off");
+    user_error("is no JSON: something else is expected at byte {}", error.byte);
   } catch (const Json::exception& error) {
-    user_error("is no JSON: {}", error.what());
+    user_error("is no JSON: {}", error.what());  // a number that is too large for any
   }
   if (!object.is_object()) user_error("is no object");
   if (object.contains("program_of")) {
@@ -132,6 +139,11 @@ JsonLines read_json_lines(std::istream& file, const std::string& name,
       continue;
     }
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    // Exports one behind the other are one.
+    if (line.starts_with("{\"schema\"") && is_head(Json::parse(line, nullptr, false))) {
+      expect_head(line, name);
+      continue;
+    }
     try {
       read_line(line, read);
     } catch (const Error& error) {

@@ -242,7 +242,14 @@ TEST_F(Records, AreListedShownExportedImportedAndPruned) {
   EXPECT_EQ(json::parse(done({"records", "list", "other.db", "--json"}).out).size(), 1u);
   EXPECT_EQ(folders_.run({"records", "export", "lab.db", "-o", "lab.db", "--force"}).code, 1);
 
+  EXPECT_THAT(folders_.run({"records", "import", "other.db", "."}).err, HasSubstr(".: is a folder"));
+
   EXPECT_EQ(folders_.run({"records", "prune", "lab.db"}).code, 1);
+  EXPECT_THAT(folders_.run({"records", "prune", "lab.db", "--before", "2026-02-31"}).err,
+              HasSubstr("is no date"));
+  // Not the largest number that there is.
+  EXPECT_THAT(folders_.run({"records", "prune", "lab.db", "--id", "99999999999999999999999"}).err,
+              HasSubstr("'99999999999999999999999' is not a whole number"));
   EXPECT_EQ(json::parse(done({"records", "prune", "lab.db", "--other-generators", "--dry-run", "--json"})
                             .out)["would_remove"],
             1);

@@ -68,6 +68,26 @@ TEST(JsonLines, AWrongLineIsLeftOutByItsNumberAndTheOthersAreTaken) {
                           HasSubstr("lab.jsonl:5: is left out: ratio: 1e-09 does not lie in its interval")));
 }
 
+TEST(JsonLines, WhereAFileWasCutOffItIsSaid) {
+  const std::string line = json_line(sample_record());
+  const Read cut = read(json_head() + line + line.substr(0, line.size() / 2));
+  EXPECT_EQ(cut.lines.records.size(), 1u);
+  EXPECT_THAT(cut.warnings,
+              ElementsAre(HasSubstr("lab.jsonl:3: is left out: is no JSON: it ends in the middle")));
+  const Read wrong = read(json_head() + "{work}\n");
+  EXPECT_THAT(wrong.warnings, ElementsAre(HasSubstr("is no JSON: something else is expected at byte 2")));
+  const Read large = read(json_head() + "{\"ratio\":1e999}\n");
+  EXPECT_THAT(large.warnings, ElementsAre(HasSubstr("is no JSON")));
+}
+
+TEST(JsonLines, ExportsOneBehindTheOtherAreRead) {
+  const std::string one = json_head() + json_line(sample_record());
+  const Read result = read(one + one);
+  EXPECT_EQ(result.lines.records.size(), 2u);
+  EXPECT_THAT(result.warnings, IsEmpty());
+  EXPECT_THAT(refusal(one + "{\"schema\":\"gantry-records\",\"version\":9}\n"), HasSubstr("version 9"));
+}
+
 TEST(JsonLines, EveryFieldIsChecked) {
   const std::pair<std::string, nlohmann::ordered_json> wrong[] = {{"work", "3f"},
                                                                   {"threads", 1.5},
