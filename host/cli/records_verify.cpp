@@ -75,8 +75,7 @@ std::optional<Record> measured(const Record& record, const records::WorkProgram&
 
 /// `program`: of a node's work; null: the record is of a network.
 void measure_again(Verified& result, const Record& record, const records::WorkProgram* program,
-                   const VerifyOptions& options, const Invocation& invocation) {
-  const rpc::BoardInfo info = open_machine(options.board, options.key)->info();
+                   const rpc::BoardInfo& info, const VerifyOptions& options, const Invocation& invocation) {
   const Target target = with_precision(target_of_board(info.architecture, info.llvm_cpu, info.features),
                                        find_precision(record.key.setting.precision));
   const records::Setting here = records::setting_of(target, machine_name(info, target, 0),
@@ -108,8 +107,10 @@ Verified verify_record(const Record& record, records::Store& store, const Verify
     result.why = "the store has no program of its work";
   }
   if (!result.why.empty()) return result;
+  // A board that there is not is no fault of the record.
+  const rpc::BoardInfo info = open_machine(options.board, options.key)->info();
   try {
-    measure_again(result, record, program ? &*program : nullptr, options, invocation);
+    measure_again(result, record, program ? &*program : nullptr, info, options, invocation);
   } catch (const Error& error) {  // of an older version's program, say: the next record may do
     if (error.kind() != ErrorKind::kUser) throw;
     result.why = error.what();

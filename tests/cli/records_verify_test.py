@@ -80,6 +80,11 @@ class Verify(ProgramTest):
         self.assertIn('no program', self.verified(self.store('none.db', program=None))['why'])
         self.assertIn('Another CPU', self.verified(self.store('elsewhere.db', machine='Another CPU'))['why'])
 
+    def test_a_board_that_there_is_not_is_an_error_and_no_fault_of_records(self):
+        store = self.store('board.db')
+        self.assertIn("'nosuch' is neither a board's name", self.gantry('records', 'verify', store, '--on', 'nosuch', status=1).stderr)
+        self.assertIn('--key is for a board', self.gantry('records', 'verify', store, '--key', 'absent.key', status=1).stderr)
+
     def test_a_program_of_other_work_is_not_measured(self):
         store = self.store('wrong.db', program=product('Tensor[(64, 32), f32]').replace('128', '64'))
         self.assertIn('other work', self.verified(store)['why'])
