@@ -131,9 +131,14 @@ int compile(const Options& options, const Invocation& invocation) {
   Progress progress(invocation.verbosity());
   progress.update("reading " + options.model, -1);
   const std::shared_ptr<SpillFile> spill = spill_beside(path);
-  Graph graph = import_model(options.model, shapes, sizes, invocation, optimize, {}, {},
-                             read_custom_ops(options.custom_ops, invocation), spill,
-                             {options.kept_inputs.begin(), options.kept_inputs.end()});
+  Graph graph = import_model(options.model,
+                             {.shapes = shapes,
+                              .sizes = sizes,
+                              .optimize = optimize,
+                              .custom_ops = read_custom_ops(options.custom_ops, invocation),
+                              .spill = spill,
+                              .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
+                             invocation);
   check_kept_inputs(graph, options.kept_inputs, options.model, "--keep-input ");
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;

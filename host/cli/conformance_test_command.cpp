@@ -103,7 +103,7 @@ ShapeMap shapes_of_structures(const TestModel& model, const fs::path& data_set) 
 runtime::SharedBytes compile_model(const fs::path& model, const ShapeMap& shapes, const ConformanceWay& way,
                                    const Target& target, const Invocation& invocation, Messages& messages) {
   messages.phase("import");
-  Graph graph = import_model(model, shapes, {}, invocation);
+  Graph graph = import_model(model, {.shapes = shapes}, invocation);
   messages.phase("compile");
   Progress progress(Verbosity::kQuiet);
   CompileOptions options = compile_options({target}, way.opt_level, progress);

@@ -48,7 +48,7 @@ Json plan_of_model(const std::filesystem::path& path, const ShapeMap& shapes, co
                    const Invocation& invocation, const std::shared_ptr<const CustomOps>& custom_ops) {
   Progress progress(invocation.verbosity());
   progress.update("reading " + path.string(), -1);
-  const Graph graph = import_model(path, shapes, {}, invocation, Optimize::kSpeed, {}, {}, custom_ops);
+  const Graph graph = import_model(path, {.shapes = shapes, .custom_ops = custom_ops}, invocation);
   CompileOptions options =
       compile_options({find_target(target.empty() ? "native" : target)}, /*opt_level=*/3, progress);
   options.cache = open_cache(true);

@@ -320,10 +320,16 @@ int show_ir(const Options& options, const Invocation& invocation) {
     user_error("{}: is a module; ir takes a model (.onnx) or graph text (.gir)", options.model);
   std::optional<GirOutput> output = output_of(options, invocation);
   Source source;
-  const Graph graph = import_model(
-      options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation, optimize,
-      [&](const std::string& name, const std::string& op) { source.nodes.emplace_back(name, op); },
-      {}, read_custom_ops(options.custom_ops, invocation));
+  const auto on_node = [&](const std::string& name, const std::string& op) {
+    source.nodes.emplace_back(name, op);
+  };
+  const Graph graph = import_model(options.model,
+                                   {.shapes = parse_shapes(options.shapes),
+                                    .sizes = parse_sizes(options.sizes),
+                                    .optimize = optimize,
+                                    .on_node = on_node,
+                                    .custom_ops = read_custom_ops(options.custom_ops, invocation)},
+                                   invocation);
 
   Progress progress(invocation.verbosity());
   CompileOptions compile = compile_options({target}, options.opt_level, progress);

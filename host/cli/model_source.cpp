@@ -39,39 +39,37 @@ runtime::SharedBytes map_module(const std::filesystem::path& path) {
   return std::move(mapped.value());
 }
 
-using OnNode = std::function<void(const std::string&, const std::string&)>;
-
 std::string_view text_of(const Contents& contents) {
   return {reinterpret_cast<const char*>(contents.bytes.data()), contents.bytes.size()};
 }
 
-Graph read_onnx(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
-                const Invocation& invocation, Optimize optimize, const OnNode& on_node,
-                const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops,
-                const std::shared_ptr<SpillFile>& spill, const std::set<std::string>& kept_inputs) {
+Graph read_onnx(const std::filesystem::path& path, const ModelImportOptions& given,
+                const Invocation& invocation) {
   // Who could read it as a module has found that it is none.
-  if (path.extension() == ".gmod" && !is_module(path, contents))
+  if (path.extension() == ".gmod" && !is_module(path, given.contents))
     user_error("{}: does not begin as a module does; it is damaged, or something else by that name",
                path.string());
   ImportOptions options;
-  options.custom_ops = custom_ops;
-  options.spill = spill;
-  options.kept_inputs = kept_inputs;
+  options.custom_ops = given.custom_ops;
+  options.spill = given.spill;
+  options.kept_inputs = given.kept_inputs;
   constexpr int64_t kSmallBudget = int64_t{64} << 10;
-  if (optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
-  options.on_node = on_node;
-  options.shapes = shapes;
-  options.sizes = sizes;
+  if (given.optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
+  options.on_node = given.on_node;
+  options.shapes = given.shapes;
+  options.sizes = given.sizes;
   options.warn = [&](const std::string& message) { invocation.warn(message); };
   options.reads = [&](const std::filesystem::path& data) {
     invocation.outputs->reads(data, "the model's external data");
   };
-  return contents.owner == nullptr ? import_onnx(path, options)
-                                   : import_onnx_bytes(text_of(contents), path.parent_path(), options);
+  return given.contents.owner == nullptr
+             ? import_onnx(path, options)
+             : import_onnx_bytes(text_of(given.contents), path.parent_path(), options);
 }
 
 /// Tells the origins of the nodes, once each, with the ops that the graph computes them by.
-void tell_origins(const Function& function, const OnNode& on_node) {
+void tell_origins(const Function& function,
+                  const std::function<void(const std::string&, const std::string&)>& on_node) {
   std::set<std::string> told;
   for (const Node* node : function.nodes()) {
     for (const std::string& name : node->origin) {
@@ -80,24 +78,23 @@ void tell_origins(const Function& function, const OnNode& on_node) {
   }
 }
 
-Graph read_text(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
-                const Invocation& invocation, const OnNode& on_node, const Contents& contents,
-                const CustomOps* custom_ops) {
-  for (const auto& [name, shape] : shapes) {
+Graph read_text(const std::filesystem::path& path, const ModelImportOptions& given,
+                const Invocation& invocation) {
+  for (const auto& [name, shape] : given.shapes) {
     if (is_no_value(shape)) user_error("--shape {}=none: {} is graph text, which has no optionals", name, path.string());
   }
   GirOptions options;
-  options.shapes = shapes;
-  options.sizes = sizes;
+  options.shapes = given.shapes;
+  options.sizes = given.sizes;
   options.passes = graph_pass_names();
   options.reads = [&](const std::filesystem::path& data) {
     invocation.outputs->reads(data, "the text's weights");
   };
   const FusedOpTable ops(op_set());
-  Graph graph = contents.owner == nullptr ? read_gir(path, ops, options)
-                                          : read_gir_text(text_of(contents), path, ops, options);
-  bind_custom_ops(graph, custom_ops);
-  if (on_node) tell_origins(graph.main, on_node);
+  Graph graph = given.contents.owner == nullptr ? read_gir(path, ops, options)
+                                                : read_gir_text(text_of(given.contents), path, ops, options);
+  bind_custom_ops(graph, given.custom_ops.get());
+  if (given.on_node) tell_origins(graph.main, given.on_node);
   return graph;
 }
 
@@ -132,15 +129,11 @@ bool is_graph_text_file(const std::filesystem::path& path, const Contents& conte
   return path.extension() == ".gir" || is_graph_text(text_of(contents));
 }
 
-Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
-                   const Invocation& invocation, Optimize optimize, const OnNode& on_node,
-                   const Contents& contents, const std::shared_ptr<const CustomOps>& custom_ops,
-                   const std::shared_ptr<SpillFile>& spill, const std::set<std::string>& kept_inputs) {
+Graph import_model(const std::filesystem::path& path, const ModelImportOptions& options,
+                   const Invocation& invocation) {
   TimedSpan span(invocation.spans.get(), "compile", "import");
-  Graph graph = is_graph_text_file(path, contents)
-                    ? read_text(path, shapes, sizes, invocation, on_node, contents, custom_ops.get())
-                    : read_onnx(path, shapes, sizes, invocation, optimize, on_node, contents, custom_ops,
-                                spill, kept_inputs);
+  Graph graph = is_graph_text_file(path, options.contents) ? read_text(path, options, invocation)
+                                                           : read_onnx(path, options, invocation);
   span.say("model", path.string());
   span.say("nodes", static_cast<double>(graph.main.nodes().size()));
   return graph;
@@ -225,6 +218,15 @@ void note_foreign_decisions(const DecisionFile* decisions, const std::vector<Tar
       fmt::format("{}: has no lines for {}, which decides everything itself", decisions->name(), names));
 }
 
+ModelImportOptions import_options(const ModuleRequest& request) {
+  return {.shapes = request.shapes,
+          .sizes = request.sizes,
+          .optimize = request.optimize,
+          .contents = request.contents,
+          .custom_ops = request.custom_ops,
+          .kept_inputs = request.kept_inputs};
+}
+
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine) {
   using module_format::Device;
   const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
@@ -260,8 +262,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     RecordsUse records(request.records, invocation);
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
-    Graph graph = import_model(request.file, request.shapes, request.sizes, invocation, request.optimize, {},
-                               request.contents, request.custom_ops, {}, request.kept_inputs);
+    Graph graph = import_model(request.file, import_options(request), invocation);
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
     options.optimize = request.optimize;

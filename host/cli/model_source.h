@@ -48,16 +48,22 @@ bool is_module(const std::filesystem::path& path, const Contents& contents);
 /// Whether it is graph text (.gir). User error if it cannot be read.
 bool is_graph_text_file(const std::filesystem::path& path, const Contents& contents = {});
 
-/// Reads a model (.onnx) or graph text (.gir); warnings go to stderr. `on_node` as in ImportOptions; of text
-/// it hears of the origins of nodes, with ops of the graph. `contents`: the model, which `path` then only
-/// stands for in messages; its external data are looked for in `path`'s folder. `custom_ops`: ops of the
-/// user's; null: none. `spill` and `kept_inputs` as in ImportOptions.
-Graph import_model(const std::filesystem::path& path, const ShapeMap& shapes, const SizeMap& sizes,
-                   const Invocation& invocation, Optimize optimize = Optimize::kSpeed,
-                   const std::function<void(const std::string&, const std::string&)>& on_node = {},
-                   const Contents& contents = {}, const std::shared_ptr<const CustomOps>& custom_ops = {},
-                   const std::shared_ptr<SpillFile>& spill = {},
-                   const std::set<std::string>& kept_inputs = {});
+/// How a model or graph text is read: what is not told here is as in ImportOptions (host/onnx/import.h).
+struct ModelImportOptions {
+  ShapeMap shapes;
+  SizeMap sizes;
+  Optimize optimize = Optimize::kSpeed;
+  /// As in ImportOptions; of text it hears of the origins of nodes, with ops of the graph.
+  std::function<void(const std::string& name, const std::string& op)> on_node;
+  Contents contents;  ///< the model; its external data are looked for in the folder of the path
+  std::shared_ptr<const CustomOps> custom_ops;
+  std::shared_ptr<SpillFile> spill;
+  std::set<std::string> kept_inputs;
+};
+/// Reads a model (.onnx) or graph text (.gir); warnings go to stderr. With contents `path` only stands for
+/// them in messages.
+Graph import_model(const std::filesystem::path& path, const ModelImportOptions& options,
+                   const Invocation& invocation);
 
 /// User error for a name of --keep-input that no input of the imported model has; `option` is in front of it.
 void check_kept_inputs(const Graph& graph, const std::vector<std::string>& names, const std::string& file,
@@ -89,12 +95,14 @@ struct ModuleRequest {
   bool use_cache = true;  ///< of compiled kernels
   Optimize optimize = Optimize::kSpeed;
   std::shared_ptr<const DecisionFile> decisions;  ///< as in CompileOptions
-  std::shared_ptr<const CustomOps> custom_ops;    ///< as import_model's
-  std::set<std::string> kept_inputs;              ///< as import_model's
+  std::shared_ptr<const CustomOps> custom_ops;    ///< as in ModelImportOptions
+  std::set<std::string> kept_inputs;              ///< as in ModelImportOptions
   std::string records;        ///< a place of records of tuning (host/cli/records_use.h); empty: none
   int threads = 0;            ///< that will run it, for records; 0: one a physical core
   bool keep_program = false;  ///< for reports of how it is computed
 };
+/// Those of its model.
+ModelImportOptions import_options(const ModuleRequest& request);
 /// The target of a device of the machine that reports this. User errors say why there is no such device.
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine);
 

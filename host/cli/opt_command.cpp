@@ -247,8 +247,12 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
   compile.optimize = optimize;
   compile.decisions = read_decisions(options.decisions, invocation);
   note_foreign_decisions(compile.decisions.get(), {target}, invocation);
-  Graph graph = import_model(options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), invocation,
-                             optimize, {}, {}, read_custom_ops(options.custom_ops, invocation));
+  Graph graph = import_model(options.model,
+                             {.shapes = parse_shapes(options.shapes),
+                              .sizes = parse_sizes(options.sizes),
+                              .optimize = optimize,
+                              .custom_ops = read_custom_ops(options.custom_ops, invocation)},
+                             invocation);
   Optimizer optimizer(options, std::move(graph), target, compile);
   expect_order(passes, optimizer.graph(), optimizer.context());
   optimizer.run(passes);

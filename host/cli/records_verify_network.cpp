@@ -45,8 +45,12 @@ Contents build(const Record& record, const std::shared_ptr<RecordedDecisions>& t
   if (told) compile.records = [&told](const Target&) { return told; };
   Invocation silent = invocation;  // what there is to say of the model, commands that compile it say
   silent.hear = [](const std::string&, bool) {};
-  Graph graph = import_model(options.model, parse_shapes(options.shapes), parse_sizes(options.sizes), silent,
-                             compile.optimize, {}, {}, read_custom_ops(options.custom_ops, invocation));
+  Graph graph = import_model(options.model,
+                             {.shapes = parse_shapes(options.shapes),
+                              .sizes = parse_sizes(options.sizes),
+                              .optimize = compile.optimize,
+                              .custom_ops = read_custom_ops(options.custom_ops, invocation)},
+                             silent);
   ModuleFile file = compile_graph(std::move(graph), compile);
   return module_bytes(file);
 }

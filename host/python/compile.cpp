@@ -42,9 +42,14 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
     invocation.outputs->writes(request.output, cli::FileKind::kModule, "output", request.force);
   cli::begin_trace(request.trace, request.force, invocation, "trace");
   cli::Progress progress(invocation.verbosity());
-  Graph graph = cli::import_model(request.file, request.shapes, request.sizes, invocation, optimize, {},
-                                  request.contents, cli::read_custom_ops(request.custom_ops, invocation), {},
-                                  {request.kept_inputs.begin(), request.kept_inputs.end()});
+  Graph graph = cli::import_model(request.file,
+                                  {.shapes = request.shapes,
+                                   .sizes = request.sizes,
+                                   .optimize = optimize,
+                                   .contents = request.contents,
+                                   .custom_ops = cli::read_custom_ops(request.custom_ops, invocation),
+                                   .kept_inputs = {request.kept_inputs.begin(), request.kept_inputs.end()}},
+                                  invocation);
   cli::check_kept_inputs(graph, request.kept_inputs, request.file, "keep_inputs: ");
   CompileOptions options = cli::compile_options(targets, request.opt_level, progress);
   options.observer.progress = [](const std::string&, double) { Listener::check_interrupt(); };
