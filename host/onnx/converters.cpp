@@ -62,13 +62,12 @@ ConverterTable make_table() {
   return table;
 }
 
-/// By domain, then by op, then by opset.
+}  // namespace
+
 const ConverterTable& all_converters() {
   static const ConverterTable table = make_table();
   return table;
 }
-
-}  // namespace
 
 int64_t first_opset_of(std::string_view op) {
   const ConverterTable& table = all_converters();

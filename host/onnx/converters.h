@@ -69,6 +69,8 @@ void add_microsoft_converters(ConverterTable& table);
 void add_microsoft_fused_converters(ConverterTable& table);
 void add_microsoft_attention_converters(ConverterTable& table);
 
+/// By domain, then by op, then by opset.
+const ConverterTable& all_converters();
 /// The converter of the newest definition not above `opset` of the domain (empty: ai.onnx); null if there is none.
 Convert find_converter(std::string_view domain, std::string_view op, int64_t opset);
 /// The first opset whose definition of ai.onnx's op is known; 0 if none is.

@@ -36,7 +36,7 @@ constexpr Group kGroups[] = {
      "LeakyRelu Log LogSoftmax LpNormalization LpPool MaxPool MeanVarianceNormalization Mish "
      "Multinomial Neg NonZero Not Optional OptionalGetElement OptionalHasElement Pad RandomNormalLike "
      "RandomUniformLike Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean "
-     "ReduceMin ReduceProd ReduceSum ReduceSumSquare RegexFullMatch Relu Reshape Round Selu "
+     "ReduceMin ReduceProd ReduceSum ReduceSumSquare RegexFullMatch Relu Reshape Round ScaledTanh Selu "
      "SequenceLength Shape Shrink Sigmoid Sign Sin Sinh Size Slice Softmax Softplus Softsign "
      "SpaceToDepth Sqrt Squeeze StringNormalizer Swish Tan Tanh TfIdfVectorizer ThresholdedRelu "
      "Transpose Unsqueeze Upsample"},
@@ -53,6 +53,8 @@ constexpr Group kGroups[] = {
      "CumProd CumSum DFT Div Equal Expand Gather GatherElements GatherND Greater GreaterOrEqual "
      "GridSample Less LessOrEqual MatMul MaxRoiPool Mod Mul Or PRelu Pow RMSNormalization Resize "
      "ReverseSequence SequenceAt SequenceErase SplitToSequence StringConcat Sub SwiGLU Trilu Xor"},
+    {kOnnx, 1, 2, 2,
+     "SimplifiedLayerNormalization"},
     {kOnnx, 1, 2, kAny,
      "Split"},
     {kOnnx, 1, 3, 1,
@@ -134,7 +136,7 @@ constexpr Group kGroups[] = {
     {kTraining, 1, kAny, kAny,
      "Adagrad Adam Gradient Momentum"},
     {kMicrosoft, 1, 1, 1,
-     "Gelu Inverse QuickGelu"},
+     "Gelu Inverse NhwcMaxPool QuickGelu"},
     {kMicrosoft, 1, 1, 3,
      "Unique"},
     {kMicrosoft, 1, 2, 1,

@@ -6,6 +6,7 @@
 #include <onnx/defs/schema.h>
 #endif
 
+#include "host/onnx/converters.h"
 #include "host/support/error.h"
 #include "tests/onnx/model_text.h"
 
@@ -39,6 +40,26 @@ TEST(OpArity, MoreThanTheOpHasIsAnErrorThatNamesTheNode) {
   EXPECT_THAT(
       error_of(node("FastGelu", "x z z", "y", "name: 'n' domain: 'com.microsoft' "), 16),
       HasSubstr("node n (FastGelu): has 3 inputs, but com.microsoft::FastGelu of opset 1 has at most 2"));
+}
+
+TEST(OpArity, OfOnnxRuntimesOpsWithTheirChannelsLastIsKnown) {
+  const std::string microsoft = "name: 'n' domain: 'com.microsoft' ";
+  EXPECT_THAT(
+      error_of(node("NhwcMaxPool", "x z", "y", microsoft), 16),
+      HasSubstr(
+          "node n (NhwcMaxPool): has 2 inputs, but com.microsoft::NhwcMaxPool of opset 1 has at most 1"));
+  EXPECT_THAT(
+      error_of(node("QLinearConv", "x x x x x x x x x x", "y", microsoft), 16),
+      HasSubstr(
+          "node n (QLinearConv): has 10 inputs, but com.microsoft::QLinearConv of opset 1 has at most 9"));
+  EXPECT_THAT(error_of(node("QLinearConv", "x x x x x x x x", "y z", microsoft), 16),
+              HasSubstr("has 2 outputs, but com.microsoft::QLinearConv of opset 1 has at most 1"));
+}
+
+TEST(OpArity, IsKnownOfEveryOpThatIsTaken) {
+  for (const Converter& converter : all_converters())
+    EXPECT_TRUE(largest_arity(converter.domain, converter.op, converter.since))
+        << converter.domain << " " << converter.op << " " << converter.since;
 }
 
 TEST(OpArity, IsThatOfTheModelsOpset) {
