@@ -139,7 +139,7 @@ int compile(const Options& options, const Invocation& invocation) {
                               .spill = spill,
                               .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
                              invocation);
-  check_kept_inputs(graph, options.kept_inputs, options.model, "--keep-input ");
+  check_kept_inputs(graph, options.kept_inputs, options.model);
   CompileOptions compile = compile_options(targets, options.opt_level, progress);
   compile.verify = options.verify;
   compile.cache = open_cache(!options.no_cache);
@@ -194,13 +194,7 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
                    "several, the first that fits runs")
       ->type_name("NAME=SIZE[,NAME=SIZE]")
       ->allow_extra_args(false);
-  command
-      ->add_option(
-          "--keep-input", options->kept_inputs,
-          "Keeps an input that has a default in the model (an initialiser of its name), which is a constant "
-          "otherwise: runs have to give it then; again for several")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+  add_keep_input_option(*command, options->kept_inputs);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);
   add_custom_ops_option(*command, options->custom_ops);

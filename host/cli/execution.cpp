@@ -41,9 +41,11 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
 /// User errors for options that this file has no use for.
 void check_options_of_file(const ExecutionOptions& options) {
   if (!is_module(options.file, options.contents)) return;
-  refuse(options.given, {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize", "--decisions",
-          "--custom-ops", "--records"},
-         options.file + ": is compiled already, and only the compilation of a model (.onnx or .gir) asks for these");
+  refuse(options.given,
+         {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize", "--decisions",
+          "--custom-ops", "--records", "--keep-input"},
+         options.file +
+             ": is compiled already, and only the compilation of a model (.onnx or .gir) asks for these");
 }
 
 /// User errors for CPUs that no thread would be pinned to.
@@ -309,6 +311,7 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
       ->type_name("[NAME=]PRESET|FILE.toml")
       ->allow_extra_args(false);
   add_shape_options(command, options.shapes, options.sizes);
+  add_keep_input_option(command, options.kept_inputs);
   command.add_option("--opt", options.opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
   command.add_option("--optimize", options.optimize, kOptimizeHelp)->type_name("speed|size|fast-math");
   add_decisions_option(command, options.decisions);
@@ -320,6 +323,16 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
     const GivenOptions given = given_options(command);
     options.given.insert(options.given.end(), given.begin(), given.end());
   });
+}
+
+void add_keep_input_option(CLI::App& command, std::vector<std::string>& names) {
+  command
+      .add_option(
+          "--keep-input", names,
+          "Keeps an input that has a default in the model (an initialiser of its name), which is a constant "
+          "otherwise: runs have to give it then; again for several")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
 }
 
 void add_decisions_option(CLI::App& command, std::string& decisions) {
@@ -413,6 +426,8 @@ ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invo
   request.decisions = read_decisions(options.decisions, invocation);
   request.custom_ops = read_custom_ops(options.custom_ops, invocation);
   request.kept_inputs = given_names(options);
+  request.kept_inputs.insert(options.kept_inputs.begin(), options.kept_inputs.end());
+  request.expected_inputs = options.kept_inputs;
   request.records = options.records;
   request.threads = threads_given(options);
   request.use_cache = !options.no_cache;

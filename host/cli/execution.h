@@ -33,6 +33,7 @@ struct ExecutionOptions {
   std::string optimize;        ///< empty: for speed
   std::string decisions;       ///< a file's name; empty: the target's own
   std::vector<std::string> custom_ops;  ///< folders and libraries
+  std::vector<std::string> kept_inputs;  ///< --keep-input; inputs that data are given for are kept without it
   std::string records;         ///< a place of records of tuning; empty: none
   int threads = 0;
   std::string cpus;  ///< to pin threads to: "0,2", "0-3"
@@ -49,6 +50,8 @@ void add_execution_options(CLI::App& command, ExecutionOptions& options);
 void add_run_options(CLI::App& command, ExecutionOptions& options);
 /// --shape and --dim alone, for parse_shapes and parse_sizes.
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes);
+/// --keep-input: names for ModelImportOptions and check_kept_inputs().
+void add_keep_input_option(CLI::App& command, std::vector<std::string>& names);
 /// --decisions, for read_decisions().
 void add_decisions_option(CLI::App& command, std::string& decisions);
 /// --custom-ops, for read_custom_ops().

@@ -22,6 +22,7 @@ struct InspectOptions {
   bool forms = false;  ///< instead of all else, how its nodes are computed, as --decisions reads it
   std::shared_ptr<const CustomOps> custom_ops;  ///< ops of the user's that a model may have; null: none
   std::map<std::string, std::vector<GivenSize>> shapes;  ///< of a model's inputs, for whether it can be compiled
+  std::vector<std::string> kept_inputs;  ///< of a model: inputs with a default that stay inputs
 };
 /// What there is to say of a file, and why gantry cannot use it; `problem` is empty where it can.
 struct Inspection {
@@ -29,7 +30,7 @@ struct Inspection {
   std::string problem;
 };
 /// An ONNX model: inputs, outputs, opsets, op counts, weights, and what cannot be compiled. User error if it
-/// is none.
+/// is none, or has no input of a name in kept_inputs.
 Inspection inspect_model(const std::filesystem::path& path, const InspectOptions& options);
 /// Graph text (.gir): inputs, outputs, op counts, weights. User error, with line and column, if it is none.
 Inspection inspect_graph_text(const std::filesystem::path& path, const InspectOptions& options);

@@ -55,6 +55,9 @@ void check_options(const Options& options) {
   if (!options.shapes.empty() && is_module_file(options.file))
     user_error("{}: is a module, whose sizes are those that it was compiled for; leave out --shape",
                options.file);
+  if (!options.inspect.kept_inputs.empty() && is_module_file(options.file))
+    user_error("{}: is a module, whose inputs are those that it was compiled with; leave out --keep-input",
+               options.file);
   if (options.inspect.steps && !is_module_file(options.file)) {
     user_error("{}: is a model, and only a module has a plan; leave out --steps, or compile it first",
                options.file);
@@ -109,6 +112,7 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions; for a model")
       ->type_name("NAME=1x3x224x224")
       ->allow_extra_args(false);
+  add_keep_input_option(*command, options->inspect.kept_inputs);
   add_custom_ops_option(*command, options->custom_ops);
   command->add_flag("--json", options->inspect.json, "Report as JSON on stdout");
   command

@@ -9,6 +9,7 @@
 
 #include "device_runtime/src/memory.h"
 #include "host/cli/inspect.h"
+#include "host/cli/model_source.h"
 #include "host/cli/text.h"
 #include "host/onnx/declared_dim.h"
 #include "host/onnx/import.h"
@@ -77,17 +78,21 @@ struct Summary {
   std::vector<UnsupportedFeature> unsupported;
 };
 
-Summary summarise_model(const std::filesystem::path& path) {
+Summary summarise_model(const std::filesystem::path& path, const std::vector<std::string>& kept_inputs) {
   const ModelPtr read = read_model(path);
   const onnx::ModelProto& model = *read;
   Summary summary;
   std::set<std::string> initializers;
   for (const auto& tensor : model.graph().initializer()) initializers.insert(tensor.name());
   summary.weights = count_weights(read, folder_of(path));
+  std::vector<std::string> names;
   for (const auto& input : model.graph().input()) {
-    if (initializers.count(input.name()) == 0)
+    names.push_back(input.name());
+    if (initializers.count(input.name()) == 0 ||
+        std::ranges::find(kept_inputs, input.name()) != kept_inputs.end())
       summary.inputs.emplace_back(input.name(), type_text(input.type()));
   }
+  check_kept_inputs(names, kept_inputs, path.string());
   for (const auto& output : model.graph().output())
     summary.outputs.emplace_back(output.name(), type_text(output.type()));
   for (const auto& opset : model.opset_import()) {
@@ -110,6 +115,7 @@ void find_problem(const std::filesystem::path& path, const InspectOptions& optio
   ImportOptions import;
   import.shapes = options.shapes;
   import.custom_ops = options.custom_ops;
+  import.kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()};
   try {
     import_onnx(path, import);
   } catch (const UnsupportedModel& error) {
@@ -203,7 +209,7 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
 }  // namespace
 
 Inspection inspect_model(const std::filesystem::path& path, const InspectOptions& options) {
-  Summary summary = summarise_model(path);
+  Summary summary = summarise_model(path, options.kept_inputs);
   find_problem(path, options, summary);
   return {options.json ? to_json(path, summary) : to_text(path, summary), summary.problem};
 }

@@ -44,11 +44,15 @@ Json plan_of_module(const std::filesystem::path& path, const std::string& target
   return program_json(program_of_module(manifest, chosen_variant(manifest, path, target), {}));
 }
 
-Json plan_of_model(const std::filesystem::path& path, const ShapeMap& shapes, const std::string& target,
-                   const Invocation& invocation, const std::shared_ptr<const CustomOps>& custom_ops) {
+Json plan_of_model(const std::filesystem::path& path, const InspectOptions& inspect,
+                   const std::string& target, const Invocation& invocation) {
   Progress progress(invocation.verbosity());
   progress.update("reading " + path.string(), -1);
-  const Graph graph = import_model(path, {.shapes = shapes, .custom_ops = custom_ops}, invocation);
+  const Graph graph = import_model(path,
+                                   {.shapes = inspect.shapes,
+                                    .custom_ops = inspect.custom_ops,
+                                    .kept_inputs = {inspect.kept_inputs.begin(), inspect.kept_inputs.end()}},
+                                   invocation);
   CompileOptions options =
       compile_options({find_target(target.empty() ? "native" : target)}, /*opt_level=*/3, progress);
   options.cache = open_cache(true);
@@ -91,8 +95,7 @@ Inspection inspect_page(const std::filesystem::path& path, const InspectOptions&
   drop_plans(data["inspection"]);
   if (found.problem.empty()) {
     data["inspection"]["program"] =
-        is_module ? plan_of_module(path, target)
-                  : plan_of_model(path, options.shapes, target, invocation, options.custom_ops);
+        is_module ? plan_of_module(path, target) : plan_of_model(path, options, target, invocation);
   }
   return {report_page(data), found.problem};
 }

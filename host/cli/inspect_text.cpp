@@ -6,6 +6,7 @@
 #include <set>
 
 #include "host/cli/inspect.h"
+#include "host/cli/model_source.h"
 #include "host/cli/text.h"
 #include "host/custom_ops/custom_ops.h"
 #include "host/gir/gir_file.h"
@@ -137,6 +138,7 @@ Inspection inspect_graph_text(const std::filesystem::path& path, const InspectOp
   read.shapes = options.shapes;
   read.passes = graph_pass_names();
   Graph graph = read_gir(path, FusedOpTable(op_set()), read);
+  check_kept_inputs(graph, options.kept_inputs, path.string());
   std::string problem;
   try {
     bind_custom_ops(graph, options.custom_ops.get());

@@ -47,6 +47,7 @@ constexpr const char* kExamples = R"(Examples:
   gantry ir resnet18.onnx --explain                what shares a kernel and why, layouts, the memory plan
   gantry ir resnet18.onnx --explain --json > why.json
   gantry ir resnet18.onnx --explain layer1.0.1.conv   how it is computed, what else was looked at, and why not
+  gantry ir old.onnx --keep-input input            an input that has a default in the model stays an input
   gantry ir resnet18.onnx -o resnet18.gir          the graph as a file, to change and to compile: see docs/ir.md
   gantry ir resnet18.onnx --forms > r18.decisions  how each node is computed; changed, for --decisions r18.decisions
   gantry ir --list-passes                          what each pass is for, and from which --opt level it runs
@@ -56,7 +57,7 @@ struct Options {
   std::string model;
   std::string target = "native";
   std::string before, after, kernel, node, explained, folder, output;
-  std::vector<std::string> shapes, sizes, custom_ops;
+  std::vector<std::string> shapes, sizes, custom_ops, kept_inputs;
   std::string precision = "auto", optimize = "speed", decisions, records;
   int opt_level = 3, record_threads = 0;
   bool all = false, loops = false, llvm = false, assembly = false, list = false, verify = false;
@@ -328,8 +329,10 @@ int show_ir(const Options& options, const Invocation& invocation) {
                                     .sizes = parse_sizes(options.sizes),
                                     .optimize = optimize,
                                     .on_node = on_node,
-                                    .custom_ops = read_custom_ops(options.custom_ops, invocation)},
+                                    .custom_ops = read_custom_ops(options.custom_ops, invocation),
+                                    .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
                                    invocation);
+  check_kept_inputs(graph, options.kept_inputs, options.model);
 
   Progress progress(invocation.verbosity());
   CompileOptions compile = compile_options({target}, options.opt_level, progress);
@@ -414,6 +417,7 @@ void add_ir_command(CLI::App& app, Invocation& invocation) {
           "print kernels, plan and constants as JSON, with the digests that name the files")
       ->type_name("FOLDER");
   add_shape_options(*command, options->shapes, options->sizes);
+  add_keep_input_option(*command, options->kept_inputs);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);
   add_custom_ops_option(*command, options->custom_ops);

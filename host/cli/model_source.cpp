@@ -143,6 +143,11 @@ void check_kept_inputs(const Graph& graph, const std::vector<std::string>& names
                        const std::string& option) {
   std::vector<std::string> inputs;
   for (const Value* input : graph.main.parameters) inputs.push_back(input->name);
+  check_kept_inputs(inputs, names, file, option);
+}
+
+void check_kept_inputs(const std::vector<std::string>& inputs, const std::vector<std::string>& names,
+                       const std::string& file, const std::string& option) {
   for (const std::string& name : names) {
     if (std::ranges::find(inputs, name) != inputs.end()) continue;
     user_error(
@@ -263,6 +268,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     Progress progress(invocation.verbosity());
     progress.update("reading " + request.file.string(), -1);
     Graph graph = import_model(request.file, import_options(request), invocation);
+    check_kept_inputs(graph, request.expected_inputs, request.file.string());
     CompileOptions options = compile_options({target}, request.opt_level, progress);
     options.precision = request.precision;
     options.optimize = request.optimize;

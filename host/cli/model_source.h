@@ -65,9 +65,13 @@ struct ModelImportOptions {
 Graph import_model(const std::filesystem::path& path, const ModelImportOptions& options,
                    const Invocation& invocation);
 
+inline constexpr const char* kKeepInput = "--keep-input ";
 /// User error for a name of --keep-input that no input of the imported model has; `option` is in front of it.
 void check_kept_inputs(const Graph& graph, const std::vector<std::string>& names, const std::string& file,
-                       const std::string& option);
+                       const std::string& option = kKeepInput);
+/// As above, of the names of its inputs.
+void check_kept_inputs(const std::vector<std::string>& inputs, const std::vector<std::string>& names,
+                       const std::string& file, const std::string& option = kKeepInput);
 
 /// Of --custom-ops: ops that models may use (host/custom_ops/custom_ops.h); null for none. User errors: those of
 /// CustomOps::load.
@@ -97,6 +101,7 @@ struct ModuleRequest {
   std::shared_ptr<const DecisionFile> decisions;  ///< as in CompileOptions
   std::shared_ptr<const CustomOps> custom_ops;    ///< as in ModelImportOptions
   std::set<std::string> kept_inputs;              ///< as in ModelImportOptions
+  std::vector<std::string> expected_inputs;       ///< of --keep-input, as in check_kept_inputs()
   std::string records;        ///< a place of records of tuning (host/cli/records_use.h); empty: none
   int threads = 0;            ///< that will run it, for records; 0: one a physical core
   bool keep_program = false;  ///< for reports of how it is computed

@@ -42,7 +42,7 @@ constexpr const char* kExamples = R"(Examples:
 struct Options {
   std::string model, output;
   std::string target = "native", precision = "auto", optimize = "speed", decisions;
-  std::vector<std::string> passes, shapes, sizes, custom_ops;
+  std::vector<std::string> passes, shapes, sizes, custom_ops, kept_inputs;
   int opt_level = 3;
   std::optional<int64_t> stop_after;
   bool print_each = false, verify = false, list = false, force = false;
@@ -251,8 +251,10 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
                              {.shapes = parse_shapes(options.shapes),
                               .sizes = parse_sizes(options.sizes),
                               .optimize = optimize,
-                              .custom_ops = read_custom_ops(options.custom_ops, invocation)},
+                              .custom_ops = read_custom_ops(options.custom_ops, invocation),
+                              .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
                              invocation);
+  check_kept_inputs(graph, options.kept_inputs, options.model);
   Optimizer optimizer(options, std::move(graph), target, compile);
   expect_order(passes, optimizer.graph(), optimizer.context());
   optimizer.run(passes);
@@ -286,6 +288,7 @@ void add_opt_command(CLI::App& app, Invocation& invocation) {
       ->type_name("OUT.gir");
   command->add_option("-t,--target", options->target, "What to compile for; default native")->type_name("TARGET");
   add_shape_options(*command, options->shapes, options->sizes);
+  add_keep_input_option(*command, options->kept_inputs);
   add_optimization_options(*command, options->opt_level, options->precision, options->optimize);
   add_decisions_option(*command, options->decisions);
   add_custom_ops_option(*command, options->custom_ops);

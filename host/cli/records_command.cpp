@@ -152,8 +152,9 @@ void add_verify(CLI::App& records, Invocation& invocation) {
           "are not measured")
       ->type_name("MODEL");
   add_shape_options(*command, options->verify.shapes, options->verify.sizes);
+  add_keep_input_option(*command, options->verify.kept_inputs);
   add_custom_ops_option(*command, options->verify.custom_ops);
-  for (const char* option : {"--shape", "--dim", "--custom-ops"})
+  for (const char* option : {"--shape", "--dim", "--keep-input", "--custom-ops"})
     command->get_option(option)->needs("--model");
   add_json(*command, *options);
   command->footer(

@@ -25,7 +25,8 @@ struct VerifyOptions {
   double duration_s = 10;  ///< of measuring a record
   TurnOptions turns;
   std::string model;       ///< of which records of networks are; empty: none
-  std::vector<std::string> shapes, sizes, custom_ops;  ///< with which it was tuned, as of ExecutionOptions
+  /// With which it was tuned, as of ExecutionOptions.
+  std::vector<std::string> shapes, sizes, custom_ops, kept_inputs;
 };
 
 /// Compiles the record's work by itself, or the model where it is of a network, by its decision and as the

@@ -49,8 +49,10 @@ Contents build(const Record& record, const std::shared_ptr<RecordedDecisions>& t
                              {.shapes = parse_shapes(options.shapes),
                               .sizes = parse_sizes(options.sizes),
                               .optimize = compile.optimize,
-                              .custom_ops = read_custom_ops(options.custom_ops, invocation)},
+                              .custom_ops = read_custom_ops(options.custom_ops, invocation),
+                              .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
                              silent);
+  check_kept_inputs(graph, options.kept_inputs, options.model);
   ModuleFile file = compile_graph(std::move(graph), compile);
   return module_bytes(file);
 }
@@ -64,8 +66,8 @@ std::string misfit_of(const std::vector<NetworkRecord>& answers, const VerifyOpt
   }
   if (why.empty())
     user_error(
-        "{} is another network than the one that was tuned, at least with these sizes: give --shape and "
-        "--dim as then",
+        "{} is another network than the one that was tuned, at least with these sizes and inputs: give "
+        "--shape, --dim and --keep-input as then",
         options.model);
   return why;
 }

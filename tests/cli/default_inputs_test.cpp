@@ -16,6 +16,7 @@ using gantry::testing::GantryFolders;
 using gantry::testing::Outcome;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 HostTensor tensor(const std::vector<float>& values) {
   HostTensor result{*parse_type_name("f32"), {static_cast<int64_t>(values.size())}, {}};
@@ -81,8 +82,37 @@ TEST_F(DefaultInputs, AreInputsOfAModuleWhereTheyWereKept) {
   expect_user_error({"run", "kept.gmod", "--input", "x=x.npy"}, "no data for input 'w' (f32 3)");
 }
 
+TEST_F(DefaultInputs, AreInputsOfAModelWhereTheyAreMadeUpAndKept) {
+  ASSERT_EQ(folders_.run({"compile", "m.onnx", "-o", "kept.gmod", "--keep-input", "w"}).code, 0);
+  const std::vector<float> values = result({"run", "m.onnx", "--random", "--keep-input", "w"});
+  EXPECT_EQ(values, result({"run", "kept.gmod", "--random"}));
+  EXPECT_NE(values, result({"run", "m.onnx", "--random"}));
+  expect_user_error({"run", "kept.gmod", "--random", "--keep-input", "w"}, "leave out --keep-input");
+}
+
+TEST_F(DefaultInputs, AreInputsOfGraphsThatAreShownAndWritten) {
+  const std::string constant = "fn @main(%x: Tensor[(3), f32]) ->";
+  const std::string kept = "fn @main(%x: Tensor[(3), f32], %w: Tensor[(3), f32]) ->";
+  for (const std::string command : {"ir", "opt"}) {
+    EXPECT_THAT(folders_.run({command, "m.onnx"}).out, HasSubstr(constant));
+    EXPECT_THAT(folders_.run({command, "m.onnx", "--keep-input", "w"}).out, HasSubstr(kept));
+    ASSERT_EQ(folders_.run({command, "m.onnx", "--keep-input", "w", "-o", command + ".gir"}).code, 0);
+    EXPECT_THAT(result({"run", command + ".gir", "--input", "x=x.npy", "--input", "w=w.npy"}),
+                ElementsAre(5, 7, 9));
+  }
+}
+
+TEST_F(DefaultInputs, AreInputsInWhatIsSaidOfAModel) {
+  const std::string input = "  input    w: float (3)\n";
+  EXPECT_THAT(folders_.run({"inspect", "m.onnx"}).out, Not(HasSubstr(input)));
+  EXPECT_THAT(folders_.run({"inspect", "m.onnx", "--keep-input", "w"}).out, HasSubstr(input));
+  ASSERT_EQ(folders_.run({"compile", "m.onnx", "-o", "kept.gmod", "--keep-input", "w"}).code, 0);
+  expect_user_error({"inspect", "kept.gmod", "--keep-input", "w"}, "leave out --keep-input");
+}
+
 TEST_F(DefaultInputs, ThatAreNoneAreNamed) {
-  expect_user_error({"compile", "m.onnx", "--keep-input", "ww"}, "--keep-input ww: m.onnx has no input 'ww'");
+  for (const std::string command : {"compile", "ir", "opt", "inspect", "bench"})
+    expect_user_error({command, "m.onnx", "--keep-input", "ww"}, "--keep-input ww: m.onnx has no input 'ww'");
   expect_user_error({"run", "m.onnx", "--input", "x=x.npy", "--input", "ww=w.npy"},
                     "the model has no input 'ww'");
 }
