@@ -16,6 +16,8 @@ Status split_texts(const BuiltinCall& call);
 Status count_kept(const BuiltinCall& call);
 Status normalize_texts(const BuiltinCall& call);
 Status match_texts(const BuiltinCall& call);
+Status count_tokens(const BuiltinCall& call);
+Status put_tokens(const BuiltinCall& call);
 Status format_numbers(const BuiltinCall& call);
 Status parse_numbers(const BuiltinCall& call);
 Status rank_texts(const BuiltinCall& call);

@@ -22,6 +22,8 @@ constexpr Entry kFunctions[] = {
     {"text.kept_count", count_kept},
     {"text.normalize", normalize_texts},
     {"text.matches", match_texts},
+    {"text.token_count", count_tokens},
+    {"text.tokens", put_tokens},
     {"text.format", format_numbers},
     {"text.parse", parse_numbers},
     {"text.ranks", rank_texts},

@@ -67,6 +67,37 @@ void convert_regex_full_match(NodeImport& n) {
   n.set(0, n.add(text::matches, {n.input(0)}, attrs));
 }
 
+/// What tokens are to match: the tokenexp, or one character where the only separator is empty.
+std::string token_pattern(NodeImport& n) {
+  const std::string pattern = n.text("tokenexp", "");
+  const std::vector<std::string> separators = n.text_list("separators");
+  if (pattern.empty() && separators == std::vector<std::string>{""}) return "(?s).";
+  if (!separators.empty()) n.unsupported(UnsupportedKind::kAttribute, "separators other than an empty one");
+  if (pattern.empty()) n.fail("it has neither a tokenexp nor separators");
+  // Tokens are as long as can be whatever the pattern prefers, which the search for it does not know of
+  // these.
+  for (const std::string_view lazy : {"*?", "+?", "??", "}?"}) {
+    if (pattern.find(lazy) != pattern.npos)
+      n.unsupported(UnsupportedKind::kAttribute,
+                    "a tokenexp with {} (which finds the same without the last ?)", lazy);
+  }
+  return pattern;
+}
+
+void convert_tokenizer(NodeImport& n) {
+  auto counted = std::make_shared<TokenAttrs>();
+  counted->pattern = token_pattern(n);
+  counted->least = n.integer("mincharnum", 1);
+  counted->mark = n.integer("mark", 0) != 0;
+  if (counted->least < 1) n.fail("its mincharnum is {}, less than 1", counted->least);
+  if (const auto compiled = runtime::Pattern::compile(counted->pattern); !compiled.ok())
+    n.fail("{}", compiled.status().message());
+  Value* count = n.add(text::token_count, {n.input(0)}, counted);
+  auto attrs = std::make_shared<TokenAttrs>(*counted);
+  attrs->width = n.bind(count, "tokens")[0];
+  n.set(0, n.add(text::tokens, {n.input(0), text_constant(n, {n.text("pad_value", "")})}, attrs));
+}
+
 /// Significand bits, those that are implied too, and the exponent of the smallest step.
 void describe_float(DType dtype, FormatAttrs& attrs) {
   struct Known {
@@ -115,6 +146,7 @@ void add_text_converters(ConverterTable& table) {
   table.push_back({"StringSplit", 20, convert_string_split});
   table.push_back({"StringNormalizer", 10, convert_string_normalizer});
   table.push_back({"RegexFullMatch", 20, convert_regex_full_match});
+  table.push_back({"Tokenizer", 1, convert_tokenizer, kMicrosoft});
 }
 
 }  // namespace gantry

@@ -50,6 +50,19 @@ std::vector<TensorType> infer_matches(const Node& node, Function&) {
   return {{DType::kBool, strings(node, 0).shape}};
 }
 
+std::vector<TensorType> infer_token_count(const Node& node, Function&) {
+  strings(node, 0);
+  return {{DType::kI64, {1}}};
+}
+
+std::vector<TensorType> infer_tokens(const Node& node, Function&) {
+  Shape shape = strings(node, 0).shape;
+  const Shape& pad = strings(node, 1).shape;
+  ops::require(pad.size() == 1 && !provably_different(pad[0], 1), "what fills up is not one string");
+  shape.push_back(node.attrs_as<TokenAttrs>().width);
+  return {{DType::kString, shape}};
+}
+
 std::vector<TensorType> infer_format(const Node& node, Function&) {
   const TensorType& x = ops::input_type(node, 0);
   const bool taken =
@@ -82,6 +95,9 @@ std::optional<BuiltinAttributes> text_builtin(const Node& node) {
       return BuiltinAttributes{{static_cast<int64_t>(a->change), a->is_case_sensitive ? 1 : 0}, ""};
   }
   if (const auto* a = node.match(text::matches)) return BuiltinAttributes{{}, a->pattern};
+  for (const auto* op : {&text::token_count, &text::tokens}) {
+    if (const auto* a = node.match(*op)) return BuiltinAttributes{{a->least, a->mark ? 1 : 0}, a->pattern};
+  }
   if (const auto* a = node.match(text::format)) return BuiltinAttributes{{a->bits, a->least}, ""};
   if (node.is(text::parse)) return BuiltinAttributes{};
   return std::nullopt;
@@ -105,6 +121,8 @@ void add_text_ops(OpSet& set) {
   set.add(define_builtin(text::kept_count, {"x", "stopwords"}, 1, infer_kept_count));
   set.add(define_builtin(text::normalize, {"x", "stopwords"}, 1, infer_normalize));
   set.add(define_builtin(text::matches, {"x"}, 0, infer_matches));
+  set.add(define_builtin(text::token_count, {"x"}, 0, infer_token_count));
+  set.add(define_builtin(text::tokens, {"x", "pad"}, 0, infer_tokens));
   set.add(define_builtin(text::format, {"x"}, 0, infer_format));
   set.add(define_builtin(text::parse, {"x"}, 0, infer_parse));
   set.add(define_builtin(text::ranks, {"x"}, 0, infer_ranks));

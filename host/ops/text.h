@@ -50,6 +50,21 @@ struct MatchAttrs : AttrsOf<MatchAttrs> {
   void fields(AttrVisitor& visit) override { visit.always("pattern", pattern); }
 };
 
+/// The tokens of a text: what matches the pattern (of RE2's syntax) from left to right, each as long as it
+/// can be, of at least `least` characters. `mark`: with U+0002 in front of them and U+0003 behind.
+struct TokenAttrs : AttrsOf<TokenAttrs> {
+  std::string pattern;
+  int64_t least = 1;
+  bool mark = false;
+  Dim width = 0;  ///< of text.tokens alone: the extent of its last axis
+  void fields(AttrVisitor& visit) override {
+    visit.always("pattern", pattern);
+    visit("least", least);
+    visit("mark", mark);
+    visit("width", width);
+  }
+};
+
 /// The shortest decimal number from which a value of so many significand bits is read back, where those are
 /// not the element type's own; 0: they are. `least`: exponent of the type's smallest step.
 struct FormatAttrs : AttrsOf<FormatAttrs> {
@@ -78,6 +93,10 @@ inline constexpr Op<NormalizeAttrs> kept_count{"text.kept_count"};
 inline constexpr Op<NormalizeAttrs> normalize{"text.normalize"};
 /// matches(x): bool of x's shape.
 inline constexpr Op<MatchAttrs> matches{"text.matches"};
+/// token_count(x): the most tokens that a text has, i64 (1), and 2 more for marks where that is not 0.
+inline constexpr Op<TokenAttrs> token_count{"text.token_count"};
+/// tokens(x, pad): those along a new last axis of extent `width`, filled up with the one string of `pad`.
+inline constexpr Op<TokenAttrs> tokens{"text.tokens"};
 /// format(x): numbers as text, as NumPy prints them.
 inline constexpr Op<FormatAttrs> format{"text.format"};
 /// parse(x): the numbers that texts say. A text that says none ends the run with an error.

@@ -114,5 +114,58 @@ TEST(Texts, NGramsOfWordsAreCounted) {
   EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(2, 0, 2, 1));
 }
 
+OneNode tokenizer(const char* pattern, int64_t least = 1, int64_t mark = 0) {
+  OneNode node("com.microsoft", "Tokenizer", 16);
+  node.with("tokenexp", pattern).with("mincharnum", least).with("mark", mark).with("pad_value", "#");
+  return node;
+}
+
+// What is expected of Tokenizer is what ONNX Runtime 1.32 gives.
+TEST(Texts, AreDividedIntoTokens) {
+  OneNode words = tokenizer("[a-zA-Z0-9_]+");
+  words.texts({3, 1}, {"the quick, b fox", "d\xc3\x96g's a", ""});
+  EXPECT_THAT(texts(words), ElementsAre("the", "quick", "b", "fox", "d", "g", "s", "a", "#", "#", "#", "#"));
+  OneNode long_ones = tokenizer(R"(\w+)", 2, 1);
+  long_ones.texts({2}, {"the quick, b fox", "d"});
+  EXPECT_THAT(texts(long_ones),
+              ElementsAre("\x02", "the", "quick", "fox", "\x03", "\x02", "\x03", "#", "#", "#"));
+  OneNode characters("com.microsoft", "Tokenizer", 16);
+  characters.texts({2}, {"\xc3\x96g", "\n"})
+      .with_texts("separators", {""})
+      .with("mincharnum", int64_t{1})
+      .with("mark", int64_t{1})
+      .with("pad_value", "<p>");
+  EXPECT_THAT(texts(characters), ElementsAre("\x02", "\xc3\x96", "g", "\x03", "\x02", "\n", "\x03", "<p>"));
+}
+
+TEST(Texts, TokensAreAsLongAsTheyCanBe) {
+  OneNode alternatives = tokenizer("a|ab");
+  alternatives.texts({1}, {"ababx"});
+  EXPECT_THAT(texts(alternatives), ElementsAre("ab", "ab"));
+  OneNode bounded = tokenizer(R"(\b[a-z]+\b)", 3);
+  bounded.texts({1}, {"ab abc abcde"});
+  EXPECT_THAT(texts(bounded), ElementsAre("abc", "abcde"));
+  OneNode first = tokenizer("^[a-z]+", 2);
+  first.texts({1}, {"ab abc"});
+  EXPECT_THAT(texts(first), ElementsAre("ab"));
+}
+
+TEST(Texts, MayHaveNoTokens) {
+  for (const char* pattern : {R"(\w+)", "x*"}) {
+    OneNode none = tokenizer(pattern, 1, 1);
+    none.texts({2}, {"  ", ""});
+    EXPECT_THAT(texts(none), ElementsAre()) << pattern;
+  }
+}
+
+TEST(Texts, TokensThatAreFoundInAnotherWayAreRefused) {
+  OneNode lazy = tokenizer("a+?");
+  lazy.texts({1}, {"a"});
+  EXPECT_THROW(lazy.results(), Error);
+  OneNode divided("com.microsoft", "Tokenizer", 16);
+  divided.texts({1}, {"a b"}).with_texts("separators", {" "});
+  EXPECT_THROW(divided.results(), Error);
+}
+
 }  // namespace
 }  // namespace gantry
