@@ -86,8 +86,10 @@ def headers(build, inputs):
     found, is_input = set(), False
     for line in project.run(['ninja', '-C', build, '-t', 'deps']).split('\n'):
         if line.startswith('    '):
-            if is_input and is_of_a_system(line.strip()):
-                found.add(line.strip())
+            # The compiler cache writes some of those in the source folder, which has a root in it, from the build folder on.
+            path = os.path.normpath(os.path.join(build, line.strip()))
+            if is_input and is_of_a_system(path):
+                found.add(path)
         else:
             is_input = line.split(': #deps', 1)[0] in inputs
     return found
