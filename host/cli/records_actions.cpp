@@ -299,9 +299,11 @@ int verify_records(const RecordsOptions& options, const Invocation& invocation) 
   deciders.best = true;
   for_each(*store, deciders, [&](const Record& record) { asked.push_back(record); });
   if (asked.empty()) user_error("{}: has no such records that decide anything", store->place());
+  // A board that there is not is no fault of a record.
+  const rpc::BoardInfo machine = open_machine(options.verify.board, options.verify.key)->info();
   nlohmann::ordered_json report = nlohmann::ordered_json::array();
   for (const Record& record : asked) {
-    const Verified verified = verify_record(record, *store, options.verify, invocation);
+    const Verified verified = verify_record(record, *store, machine, options.verify, invocation);
     if (verified.again) store->add(std::vector{*verified.again});
     nlohmann::ordered_json again;
     if (verified.again) {

@@ -93,8 +93,8 @@ void measure_again(Verified& result, const Record& record, const records::WorkPr
 
 }  // namespace
 
-Verified verify_record(const Record& record, records::Store& store, const VerifyOptions& options,
-                       const Invocation& invocation) {
+Verified verify_record(const Record& record, records::Store& store, const rpc::BoardInfo& machine,
+                       const VerifyOptions& options, const Invocation& invocation) {
   Verified result{.id = record.id};
   std::optional<records::WorkProgram> program;
   if (record.op == records::kNetworkOp) {
@@ -107,10 +107,8 @@ Verified verify_record(const Record& record, records::Store& store, const Verify
     result.why = "the store has no program of its work";
   }
   if (!result.why.empty()) return result;
-  // A board that there is not is no fault of the record.
-  const rpc::BoardInfo info = open_machine(options.board, options.key)->info();
   try {
-    measure_again(result, record, program ? &*program : nullptr, info, options, invocation);
+    measure_again(result, record, program ? &*program : nullptr, machine, options, invocation);
   } catch (const Error& error) {  // of an older version's program, say: the next record may do
     if (error.kind() != ErrorKind::kUser) throw;
     result.why = error.what();

@@ -31,8 +31,8 @@ struct VerifyOptions {
 
 /// Compiles the record's work by itself, or the model where it is of a network, by its decision and as the
 /// compiler takes it now, compares results for the same made-up data, and measures both in turns on the
-/// machine, as `gantry compare` does. Errors: those of the machine.
-Verified verify_record(const records::Record& record, records::Store& store, const VerifyOptions& options,
-                       const Invocation& invocation);
+/// machine of the options, which reports `machine`, as `gantry compare` does. Errors: those of the machine.
+Verified verify_record(const records::Record& record, records::Store& store, const rpc::BoardInfo& machine,
+                       const VerifyOptions& options, const Invocation& invocation);
 
 }  // namespace gantry::cli

@@ -146,7 +146,13 @@ std::optional<Ratio> Tuner::confirmed(const NetworkTrial& trial, Batch batch) {
 }
 
 void Tuner::compare_whole(std::vector<std::optional<Ratio>>& ratios) {
-  for (std::vector<Trial> changed = changes(); choices_ != untuned_; changed = changes()) {
+  for (bool first = true; choices_ != untuned_; first = false) {
+    std::vector<Trial> changed = changes();
+    // Each takes some seconds at least: once the time is over, only the first one is made.
+    if (!first && seconds_left() <= 0) {
+      keep_better_half(changed, ratios);
+      continue;
+    }
     tell("comparing the whole network");
     // Should it show nothing, there is another to be made.
     const double seconds =
@@ -158,11 +164,6 @@ void Tuner::compare_whole(std::vector<std::optional<Ratio>>& ratios) {
     }
     if (batch.failure) result_.failures.push_back("the tuned network: " + batch.failure->why);
     keep_better_half(changed, ratios);
-    // Each takes some seconds at least: once the time is over, only the first one is made.
-    while (seconds_left() <= 0 && choices_ != untuned_) {
-      changed = changes();
-      keep_better_half(changed, ratios);
-    }
   }
 }
 
