@@ -16,7 +16,7 @@ namespace gantry::conformance {
 /// A test that does not pass.
 struct Failing {
   bool debian = false;     ///< Debian's older data alone: today's standard says otherwise
-  bool elsewhere = false;  ///< not compiled for a CPU, but in another of the ways in which tests are run here
+  bool elsewhere = false;  ///< in some of the ways in which tests are run here, or on some CPUs, and not in others
   std::string reason;
 };
 /// What not_passing.txt says, by name.
