@@ -202,7 +202,15 @@ InputArray::InputArray(const py::handle& array, const std::string& name) : name_
   }
 }
 
+/// User error for more dimensions than a model's tensors have.
+void InputArray::check_rank(int64_t rank) const {
+  if (rank <= GANTRY_MAX_RANK) return;
+  user_error("input '{}': its array has {} dimensions; no model takes more than {}", name_, rank,
+             GANTRY_MAX_RANK);
+}
+
 void InputArray::take_numpy(const py::array& array) {
+  check_rank(array.ndim());
   const py::dtype type = array.dtype();
   const char order = type.byteorder();
   if (order == '>' && type.kind() != 'U') {
@@ -267,6 +275,7 @@ bool InputArray::take_dlpack(const py::handle& array) {
   PyCapsule_SetName(capsule.ptr(), kUsedCapsule);
   PyCapsule_SetDestructor(capsule.ptr(), nullptr);
   managed_.reset(managed);
+  check_rank(managed->dl_tensor.ndim);
   tensor_ = managed->dl_tensor;
   return true;
 }

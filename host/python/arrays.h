@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gantry/dlpack.h"
+#include "gantry/runtime.h"
 #include "host/cli/tensor_text.h"
 
 namespace gantry::python {
@@ -25,7 +26,7 @@ using ManagedTensor = std::unique_ptr<DLManagedTensor, DeleteManaged>;
 class InputArray {
  public:
   /// `name`: of the input, for messages. User errors: no array, not in the CPU's memory, elements of a kind
-  /// or byte order that no model has.
+  /// or byte order that no model has, more dimensions than a model's tensors.
   InputArray(const pybind11::handle& array, const std::string& name);
   InputArray(const InputArray&) = delete;
   InputArray& operator=(const InputArray&) = delete;
@@ -37,7 +38,7 @@ class InputArray {
   bool is_torch() const { return is_torch_; }
 
  private:
-  static constexpr int kMostDimensions = 32;  // NumPy's
+  void check_rank(int64_t rank) const;
   void take_numpy(const pybind11::array& array);
   void take_texts(const pybind11::array& array);
   bool take_dlpack(const pybind11::handle& array);
@@ -46,7 +47,7 @@ class InputArray {
 
   std::string name_;
   DLTensor tensor_{};
-  int64_t shape_[kMostDimensions], strides_[kMostDimensions];
+  int64_t shape_[GANTRY_MAX_RANK], strides_[GANTRY_MAX_RANK];
   pybind11::object owner_;
   ManagedTensor managed_;
   bool is_torch_ = false;

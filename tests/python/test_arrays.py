@@ -168,6 +168,22 @@ def test_what_does_not_fit_is_refused_by_name(relu, x, message):
     numpy.testing.assert_array_equal(relu(X), numpy.maximum(X, 0))  # and nothing is left of it
 
 
+@pytest.mark.parametrize('rank', [17, 32, 33, 64])
+def test_more_dimensions_than_tensors_have_are_refused(relu, rank):
+    if rank > 32 and int(numpy.__version__.split('.')[0]) < 2:
+        pytest.skip("NumPy's arrays have at most 32 dimensions before version 2")
+    for dtype in ('float32', 'object'):
+        with pytest.raises(gantry.InputError, match=f"input 'x': its array has {rank} dimensions; no model takes more than 16"):
+            relu(numpy.full((1,) * rank, 'text' if dtype == 'object' else 1, dtype=dtype))
+
+
+def test_more_dimensions_of_a_torch_tensor_are_refused(relu):
+    torch = pytest.importorskip('torch')
+    with pytest.raises(gantry.InputError, match="input 'x': its array has 20 dimensions"):
+        relu(torch.ones((1,) * 20))
+    numpy.testing.assert_array_equal(relu(X), numpy.maximum(X, 0))
+
+
 def test_wrong_names_and_numbers_of_inputs_are_refused(total):
     with pytest.raises(gantry.InputError, match=r"3 arrays given, but the model takes 2: a \(f32 \(2, 3\)\), b"):
         total(X, X, X)
