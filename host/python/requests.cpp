@@ -94,6 +94,7 @@ cli::ExecutionOptions execution_options(const py::dict& request) {
   given("optimize", "--optimize", options.optimize);
   given("opt", "--opt", options.opt_level);
   given("custom_ops", "--custom-ops", options.custom_ops);
+  given("keep_inputs", "--keep-input", options.kept_inputs);
   take(request, "no_cache", options.no_cache);
   take_shapes(request, options);
   take_optional(request, "seed", options.seed);

@@ -69,6 +69,12 @@ def relu(shape=(2, 3), dtype=FLOAT):
     return model([node('Relu', ['x'], ['y'], 'Relu_0')], [('x', dtype, shape)], [('y', dtype, shape)])
 
 
+def default_input():
+    """y = x + w of three numbers each, where w is [10, 20, 30] unless it is an input"""
+    return model([node('Add', ['x', 'w'], ['y'])], [('x', FLOAT, (3,)), ('w', FLOAT, (3,))], [('y', FLOAT, (3,))],
+                 [('w', numpy.array([10, 20, 30], 'float32'))])
+
+
 def two_outputs():
     """total = a + b, product = a * b, of rows that are known when it runs"""
     shape = ('N', 4)

@@ -52,6 +52,18 @@ def test_it_benches(board, server):
     assert found.to_dict()['first']['board'] == board.info().hostname
 
 
+def test_inputs_that_have_a_default_can_be_kept(board):
+    model, x = models.default_input(), numpy.array([1, 2, 3], 'float32')
+    numpy.testing.assert_array_equal(board.run(model, {'x': x})['y'], [11, 22, 33])
+    with pytest.raises(gantry.InputError, match="'w'"):
+        board.run(model, {'x': x}, keep_inputs=['w'])
+    made_up = board.run(model, {'x': x}, keep_inputs=['w'], seed=1)['y']
+    numpy.testing.assert_array_equal(made_up, board.run(gantry.compile(model, keep_inputs=['w']), {'x': x}, seed=1)['y'])
+    assert not numpy.array_equal(made_up, [11, 22, 33])
+    measured = board.bench(model, keep_inputs=['w'], processes=2, repeat=12, warmup=1)
+    assert [entry['name'] for entry in measured.to_dict()['inputs']] == ['x', 'w']
+
+
 def test_missing_and_wrong_inputs_are_input_errors(board):
     with pytest.raises(gantry.InputError, match="'x'"):
         board.run(models.relu(), {})

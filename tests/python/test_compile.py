@@ -67,9 +67,7 @@ def test_ranges_and_specializations():
 
 
 def test_inputs_that_have_a_default_can_be_kept():
-    model = models.model([models.node('Add', ['x', 'w'], ['y'])],
-                         [('x', models.FLOAT, (3,)), ('w', models.FLOAT, (3,))], [('y', models.FLOAT, (3,))],
-                         [('w', numpy.array([10, 20, 30], numpy.float32))])
+    model = models.default_input()
     x, w = numpy.array([1, 2, 3], numpy.float32), numpy.array([4, 5, 6], numpy.float32)
     constant = gantry.compile(model)
     assert numpy.array_equal(constant(x), [11, 22, 33])

@@ -111,6 +111,34 @@ def test_made_up_inputs_fit_those_given():
     assert [entry['shape'] for entry in result.to_dict()['inputs']] == [[5, 4], [5, 4]]
 
 
+def inputs_of(document):
+    return [entry['name'] for entry in document['inputs']]
+
+
+def test_inputs_that_have_a_default_can_be_kept():
+    model = models.default_input()
+    assert inputs_of(gantry.bench(model, **SHORT).to_dict()) == ['x']
+    assert inputs_of(gantry.bench(model, keep_inputs=['w'], **SHORT).to_dict()) == ['x', 'w']
+    w = numpy.ones(3, 'float32')
+    assert inputs_of(gantry.bench(model, inputs={'w': w}, **SHORT).to_dict()) == ['x', 'w']
+    with pytest.raises(gantry.InputError, match="--keep-input v: model has no input 'v'"):
+        gantry.bench(model, keep_inputs=['v'], **SHORT)
+    with pytest.raises(gantry.InputError, match='keep_inputs: is no list of names'):
+        gantry.bench(model, keep_inputs='w', **SHORT)
+    with pytest.raises(gantry.InputError, match='compiled already.*leave out --keep-input'):
+        gantry.bench(gantry.compile(model), keep_inputs=['w'], **SHORT)
+
+
+def test_compare_keeps_inputs_of_both_sides_or_of_one():
+    model = models.default_input()
+    both = gantry.compare(model, model, keep_inputs=['w'], rounds=3, warmup=1)
+    assert both.second == 'model'
+    one = gantry.compare(model, model, second_options={'keep_inputs': ['w']}, rounds=3, warmup=1)
+    assert one.second == "model keep_inputs=['w']"
+    with pytest.raises(gantry.InputError, match="has no input 'v'"):
+        gantry.compare(model, model, second_options={'keep_inputs': ['v']}, rounds=3, warmup=1)
+
+
 def test_compare_measures_in_turns_and_compares_results(measured, tmp_path):
     data = models.classifier(rows=4)[0]
     found = gantry.compare(data, data, second_options={'opt': 0}, rounds=3, warmup=1)

@@ -264,9 +264,10 @@ def bench(model: Union[Module, Model], **options: Unpack[BenchOptions]) -> Bench
     Args:
         model: A Module, or a model, which is compiled for this machine.
         device, threads, cpus: As of Session.
-        precision, optimize, opt, shapes, dims, cache, custom_ops: As of ``compile``, for models. shapes and dims also give made-up
-            inputs of symbolic modules their sizes.
-        inputs: Arrays by inputs' names; others are made up from ``seed`` (default 0).
+        precision, optimize, opt, shapes, dims, cache, custom_ops, keep_inputs: As of ``compile``, for models. shapes and dims
+            also give made-up inputs of symbolic modules their sizes.
+        inputs: Arrays by inputs' names; others are made up from ``seed`` (default 0). Of a model, inputs that have a default
+            and are given here need no ``keep_inputs``.
         gpu_arch, gpu_checks: Of device "cuda-emulated": the GPU to compile for ("sm_90"), and whether races and
             accesses out of bounds are looked for.
         duration: Seconds to measure at most; default 20.

@@ -47,6 +47,7 @@ class ModelOptions(TypedDict, total=False):
     gpu_checks: Optional[bool]
     cache: bool
     custom_ops: Iterable[Union[str, "os.PathLike[str]"]]
+    keep_inputs: Iterable[str]
 
 
 class RunOptions(ModelOptions, total=False):
@@ -268,6 +269,7 @@ def run_request(
     gpu_checks: Optional[bool] = None,
     cache: bool = True,
     custom_ops: Iterable[Union[str, "os.PathLike[str]"]] = (),
+    keep_inputs: Iterable[str] = (),
     trace: Union[str, "os.PathLike[str]", None] = None,
 ) -> dict[str, Any]:
     """The model and how it is run, as _native takes them; what is None stays away."""
@@ -294,6 +296,7 @@ def run_request(
         gpu_arch=None if gpu_arch is None else word("gpu_arch", gpu_arch),
         gpu_checks=None if gpu_checks is None else bool(gpu_checks),
         custom_ops=paths_of("custom_ops", custom_ops) or None,
+        keep_inputs=names_of("keep_inputs", keep_inputs) or None,
         trace=path_of("trace", trace),
     )
     if inputs is not None:
