@@ -198,8 +198,28 @@ InputArray::InputArray(const py::handle& array, const std::string& name) : name_
     take_numpy(py::reinterpret_borrow<py::array>(array));
   } else {
     is_torch_ = is_torch_tensor(array);
+    if (is_torch_) check_sign(array);
     take_any(array);
   }
+}
+
+/// User error for an array of numpy.ma with masked elements, which have no value.
+void InputArray::check_mask(const py::array& array) const {
+  if (Py_TYPE(array.ptr()) == py::detail::npy_api::get().PyArray_Type_) return;  // the usual one: no subclass
+  if (py::module_::import("numpy.ma").attr("is_masked")(array).cast<bool>())
+    user_error("input '{}': elements of its array are masked; give array.filled(VALUE)", name_);
+}
+
+/// User error for a tensor of PyTorch whose elements are to be read with their signs changed: DLPack has no
+/// word for that.
+void InputArray::check_sign(const py::handle& tensor) const {
+  static PyObject* const name = PyUnicode_InternFromString("is_neg");
+  PyObject* const said = PyObject_CallMethodNoArgs(tensor.ptr(), name);
+  if (said == nullptr) PyErr_Clear();  // an old version
+  const bool is_negated = said == Py_True;
+  Py_XDECREF(said);
+  if (is_negated)
+    user_error("input '{}': its tensor is negated where it is read; give tensor.resolve_neg()", name_);
 }
 
 /// User error for more dimensions than a model's tensors have.
@@ -211,6 +231,7 @@ void InputArray::check_rank(int64_t rank) const {
 
 void InputArray::take_numpy(const py::array& array) {
   check_rank(array.ndim());
+  check_mask(array);
   const py::dtype type = array.dtype();
   const char order = type.byteorder();
   if (order == '>' && type.kind() != 'U') {

@@ -26,7 +26,8 @@ using ManagedTensor = std::unique_ptr<DLManagedTensor, DeleteManaged>;
 class InputArray {
  public:
   /// `name`: of the input, for messages. User errors: no array, not in the CPU's memory, elements of a kind
-  /// or byte order that no model has, more dimensions than a model's tensors.
+  /// or byte order that no model has, more dimensions than a model's tensors,
+  /// masked or negated elements.
   InputArray(const pybind11::handle& array, const std::string& name);
   InputArray(const InputArray&) = delete;
   InputArray& operator=(const InputArray&) = delete;
@@ -39,6 +40,8 @@ class InputArray {
 
  private:
   void check_rank(int64_t rank) const;
+  void check_mask(const pybind11::array& array) const;
+  void check_sign(const pybind11::handle& tensor) const;
   void take_numpy(const pybind11::array& array);
   void take_texts(const pybind11::array& array);
   bool take_dlpack(const pybind11::handle& array);

@@ -168,6 +168,21 @@ def test_what_does_not_fit_is_refused_by_name(relu, x, message):
     numpy.testing.assert_array_equal(relu(X), numpy.maximum(X, 0))  # and nothing is left of it
 
 
+def test_masked_elements_are_refused(relu):
+    with pytest.raises(gantry.InputError, match=r"input 'x': elements of its array are masked; give array.filled"):
+        relu(numpy.ma.masked_array(X, mask=X < 0))
+    numpy.testing.assert_array_equal(relu(numpy.ma.masked_array(X)), numpy.maximum(X, 0))
+
+
+def test_torch_tensors_that_are_negated_where_they_are_read_are_refused(relu):
+    torch = pytest.importorskip('torch')
+    negated = torch.full((2, 3), 1 + 2j).conj().imag
+    assert negated.is_neg()
+    with pytest.raises(gantry.InputError, match=r"input 'x': its tensor is negated .* give tensor.resolve_neg"):
+        relu(negated)
+    assert torch.equal(relu(negated.neg()), torch.full((2, 3), 2.0))
+
+
 @pytest.mark.parametrize('rank', [17, 32, 33, 64])
 def test_more_dimensions_than_tensors_have_are_refused(relu, rank):
     if rank > 32 and int(numpy.__version__.split('.')[0]) < 2:
