@@ -56,6 +56,12 @@ def test_cpus_pin_the_calling_thread():
     assert seen == [{cpu}]
 
 
+def test_cpus_that_no_thread_would_be_pinned_to_are_refused():
+    cpu = min(os.sched_getaffinity(0))
+    with pytest.raises(gantry.InputError, match=r'cpus=.* names 2 CPUs, but threads=1 leaves some of them without a thread'):
+        gantry.Session(gantry.compile(models.relu()), threads=1, cpus=[cpu, cpu])
+
+
 def test_sessions_of_other_devices_run_what_was_compiled_for_them():
     module = gantry.compile(models.relu(), target='cuda-emulated')
     numpy.testing.assert_array_equal(gantry.Session(module, device='cuda-emulated')(X), numpy.maximum(X, 0))

@@ -120,8 +120,11 @@ class Session:
         if not isinstance(module, Module):
             raise InputError(f"an object of type {type(module).__name__} is no gantry.Module; gantry.load(…) reads one")
         self.module = module
+        pinned = cpus_of(cpus)
         count = 0 if threads is None else whole_number("threads", threads, 1, 1024)
-        self._native = _native.Session(module._native, count, cpus_of(cpus), word("device", device))
+        if 0 < count < len(pinned):
+            raise InputError(f"cpus={pinned}: names {len(pinned)} CPUs, but threads={count} leaves some of them without a thread")
+        self._native = _native.Session(module._native, count, pinned, word("device", device))
         self._call = self._native.__call__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
