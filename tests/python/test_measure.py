@@ -156,6 +156,21 @@ def test_compare_measures_in_turns_and_compares_results(measured, tmp_path):
         gantry.compare(measured, measured, threads=2)
 
 
+def test_what_compare_cannot_take_is_an_input_error():
+    data = models.relu()
+    with pytest.raises(gantry.InputError, match='on=3: is neither a gantry.Board nor'):
+        gantry.compare(data, data, on=3)
+    for options in (3, 'opt'):
+        with pytest.raises(gantry.InputError, match='second_options: is of type .* not a dict of options of one side'):
+            gantry.compare(data, data, second_options=options)
+
+
+def test_arrays_of_one_side_are_called_by_their_names():
+    x = numpy.ones((2, 3), 'float32')
+    found = gantry.compare(models.relu(), models.relu(), second_options={'inputs': {'x': x}}, rounds=3, warmup=1)
+    assert found.second == "model inputs=['x']"
+
+
 def test_an_option_that_nobody_knows_is_a_type_error():
     with pytest.raises(TypeError, match="bench\\(\\) got an unexpected keyword argument 'repeats'; did you mean 'repeat'"):
         gantry.bench(models.relu(), repeats=3)

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from . import _native
 from ._errors import InputError
 from ._module import Module
-from ._options import BenchOptions, Model, RunOptions, check_names, measure_request, positive, run_request, tell, whole_number
+from ._options import (
+    BenchOptions,
+    Model,
+    RunOptions,
+    check_names,
+    mapping,
+    measure_request,
+    positive,
+    run_request,
+    tell,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -296,6 +307,11 @@ def _as_file(result: Any, folder: str, name: str) -> str:
     return path
 
 
+def _shown(name: str, value: Any) -> Any:
+    """An option's value in what a side is called: of arrays their names alone."""
+    return list(value) if name == "inputs" and value is not None else value
+
+
 def _is_result(side: Any) -> bool:
     return isinstance(side, BenchResult) or (isinstance(side, (str, os.PathLike)) and os.fspath(side).endswith(".json"))
 
@@ -331,8 +347,9 @@ def compare(
     Raises:
         InputError, BoardError: As ``bench``.
     """
-    for given in (options, first_options, second_options):
-        check_names("compare", given or {}, RunOptions.__annotations__)
+    example = 'options of one side, such as {"opt": 2}'
+    for name, given in (("options", options), ("first_options", first_options), ("second_options", second_options)):
+        check_names("compare", mapping(name, {} if given is None else given, example), RunOptions.__annotations__)
     effect = positive("smallest_effect", smallest_effect, 1)
     if _is_result(first) != _is_result(second):
         raise InputError("a result can only be compared with a result: give two results, or two models or modules")
@@ -348,7 +365,7 @@ def compare(
     for side, own in zip(models, (first_options, second_options)):
         both: dict[str, Any] = {**options, **(own or {})}
         request = run_request(side, board=board, key=key_file, **both)
-        texts = "".join(f" {name}={value}" for name, value in (own or {}).items())
+        texts = "".join(f" {name}={_shown(name, value)}" for name, value in (own or {}).items())
         requests.append({**request, "name": request["file"] + texts})
     measure = {
         "smallest_effect": effect,
@@ -368,4 +385,6 @@ def _place(on: Any, key: Union[str, os.PathLike[str], None]) -> tuple[str, str]:
 
     if isinstance(on, Board):
         return on.name, on.key
+    if on is not None and not isinstance(on, (str, os.PathLike)):
+        raise InputError(f"on={on!r}: is neither a gantry.Board nor what Board takes, a name or HOST:PORT")
     return ("" if on is None else os.fspath(on)), ("" if key is None else os.fspath(key))

@@ -35,7 +35,7 @@ class TensorInfo:
     """An input or output of a module."""
 
     name: str
-    #: "f32", "f64", "f16", "bf16", "i8" … "i64", "u8" … "u64", "bool"
+    #: "f32", "f64", "f16", "bf16", "i8" … "i64", "u8" … "u64", "bool", "string"
     dtype: str
     #: A size each; where it is only known when the module runs, the expression: ("N", 3, "2*H").
     shape: tuple[Union[int, str], ...]
