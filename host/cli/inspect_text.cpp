@@ -136,8 +136,7 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
 Inspection inspect_graph_text(const std::filesystem::path& path, const InspectOptions& options) {
   GirOptions read;
   read.shapes = options.shapes;
-  read.passes = graph_pass_names();
-  Graph graph = read_gir(path, FusedOpTable(op_set()), read);
+  Graph graph = read_gir(path, FusedOpTable(op_set()), graph_pass_names(), read);
   check_kept_inputs(graph, options.kept_inputs, path.string());
   std::string problem;
   try {

@@ -86,13 +86,13 @@ Graph read_text(const std::filesystem::path& path, const ModelImportOptions& giv
   GirOptions options;
   options.shapes = given.shapes;
   options.sizes = given.sizes;
-  options.passes = graph_pass_names();
   options.reads = [&](const std::filesystem::path& data) {
     invocation.outputs->reads(data, "the text's weights");
   };
   const FusedOpTable ops(op_set());
-  Graph graph = given.contents.owner == nullptr ? read_gir(path, ops, options)
-                                                : read_gir_text(text_of(given.contents), path, ops, options);
+  const std::vector<std::string> passes = graph_pass_names();
+  Graph graph = given.contents.owner == nullptr ? read_gir(path, ops, passes, options)
+                                                : read_gir_text(text_of(given.contents), path, ops, passes, options);
   bind_custom_ops(graph, given.custom_ops.get());
   if (given.on_node) tell_origins(graph.main, given.on_node);
   return graph;

@@ -97,7 +97,8 @@ class Composer {
   struct Unfitting {};
 
  public:
-  Composer(const CustomOp& op, const std::vector<CompositionInput>& inputs) : op_(op), inputs_(inputs) {}
+  Composer(const CustomOp& op, const std::vector<CompositionInput>& inputs, const std::vector<std::string>& passes)
+      : op_(op), inputs_(inputs), passes_(passes) {}
 
   /// Null if its parameters are others than the inputs.
   std::optional<Graph> read(const Composition& composition, const std::string& text,
@@ -118,7 +119,7 @@ class Composer {
       return sizes;
     };
     try {
-      Graph graph = parse_program(text, op_set(), source);
+      Graph graph = parse_program(text, op_set(), passes_, source);
       expect_types(composition, graph.main);
       return graph;
     } catch (const Unfitting&) {
@@ -156,6 +157,7 @@ class Composer {
 
   const CustomOp& op_;
   const std::vector<CompositionInput>& inputs_;
+  const std::vector<std::string>& passes_;
   std::vector<std::string> others_;  ///< compositions that were not taken, and why
 };
 
@@ -191,9 +193,9 @@ std::string fill_in(std::string_view text, const std::vector<CompositionInput>& 
 }
 
 Graph compose(const CustomOp& op, const std::vector<CompositionInput>& inputs,
-              const std::vector<CustomAttribute>& attributes,
+              const std::vector<CustomAttribute>& attributes, const std::vector<std::string>& passes,
               const std::function<std::string(const std::string&)>& new_symbol) {
-  Composer composer(op, inputs);
+  Composer composer(op, inputs, passes);
   for (const Composition& composition : op.compositions) {
     std::string text;
     try {

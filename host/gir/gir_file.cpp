@@ -69,7 +69,7 @@ bool is_gir_file(const std::filesystem::path& path) {
 }
 
 Graph read_gir_text(std::string_view text, const std::filesystem::path& path, const OpTable& ops,
-                    const GirOptions& options) {
+                    const std::vector<std::string>& passes, const GirOptions& options) {
   FileWeights weights(path.parent_path(), options.reads);
   ProgramSource source;
   source.name = path.string();
@@ -77,15 +77,15 @@ Graph read_gir_text(std::string_view text, const std::filesystem::path& path, co
   source.fix_sizes = [&](const std::vector<Value*>& parameters) {
     return sizes_of(options, parameters);
   };
-  source.passes = options.passes;
-  Graph graph = parse_program(text, ops, source);
+  Graph graph = parse_program(text, ops, passes, source);
   if (graph.model_name.empty()) graph.model_name = path.stem().string();
   return graph;
 }
 
-Graph read_gir(const std::filesystem::path& path, const OpTable& ops, const GirOptions& options) {
+Graph read_gir(const std::filesystem::path& path, const OpTable& ops, const std::vector<std::string>& passes,
+               const GirOptions& options) {
   const MappedFile file(path);
-  return read_gir_text({file.data(), file.size()}, path, ops, options);
+  return read_gir_text({file.data(), file.size()}, path, ops, passes, options);
 }
 
 std::filesystem::path weights_path(const std::filesystem::path& path) {

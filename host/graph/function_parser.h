@@ -20,6 +20,8 @@ struct ParseContext {
   const std::map<std::string, ConstantPtr>* constants = nullptr;
   /// Of parse_program().
   const ProgramSource* program = nullptr;
+  /// Of parse_program(): what the text may have been through.
+  const std::vector<std::string>* passes = nullptr;
   std::map<std::string, Dim> sizes;             ///< of symbols that are fixed
   std::map<std::string, ConstantPtr> entries;  ///< of the weights, as far as they were read
 };

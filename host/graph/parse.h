@@ -30,15 +30,15 @@ struct ProgramSource {
   WeightSource* weights = nullptr;  ///< never null
   /// Sizes that symbols get, asked once the parameters of @main are known; may be empty.
   std::function<std::map<std::string, Dim>(const std::vector<Value*>& parameters)> fix_sizes;
-  /// Those that `passes` may name; empty: any.
-  std::vector<std::string> passes = {};
 };
 
-/// Parses a program. Beyond what parse_graph() checks: it returns at least one value, each under a name of its
+/// Parses a program of the ops of `ops`, that may say that it has been through those of `passes`, by their names.
+/// Beyond what parse_graph() checks: it returns at least one value, each under a name of its
 /// own; every constraint that its type rules and declared types need is one of the graph's,
 /// whatever the text states; constants beside it are those of `source.weights`. User errors name the text,
 /// line and column, show the line, and say what was expected.
-Graph parse_program(std::string_view text, const OpTable& ops, const ProgramSource& source);
+Graph parse_program(std::string_view text, const OpTable& ops, const std::vector<std::string>& passes,
+                    const ProgramSource& source);
 
 /// Constants of a printed program that stand beside it, in the order of their first use: entry, bytes. Equal
 /// pointers are one entry.

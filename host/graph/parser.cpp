@@ -37,10 +37,8 @@ void parse_passes(ParseContext& context, Graph& graph) {
   do {
     const size_t place = cursor.place();
     const std::string name = cursor.name("a pass's name");
-    if (context.program != nullptr && !context.program->passes.empty()) {
-      const std::vector<std::string>& known = context.program->passes;
-      if (std::ranges::find(known, name) == known.end())
-        TextCursor::fail_at(place, fmt::format("there is no pass '{}'{}", name, did_you_mean(name, known)));
+    if (context.passes != nullptr && std::ranges::find(*context.passes, name) == context.passes->end()) {
+      TextCursor::fail_at(place, fmt::format("there is no pass '{}'{}", name, did_you_mean(name, *context.passes)));
     }
     graph.passes.push_back(name);
   } while (cursor.accept(","));
@@ -91,14 +89,15 @@ Graph parse(ParseContext& context, std::string_view text, const std::string& nam
 
 Graph parse_graph(std::string_view text, const OpTable& ops,
                   const std::map<std::string, ConstantPtr>& constants) {
-  ParseContext context{TextCursor(text), ops, &constants, nullptr, {}, {}};
+  ParseContext context{TextCursor(text), ops, &constants, nullptr, nullptr, {}, {}};
   return parse(context, text, "");
 }
 
-Graph parse_program(std::string_view text, const OpTable& ops, const ProgramSource& source) {
+Graph parse_program(std::string_view text, const OpTable& ops, const std::vector<std::string>& passes,
+                    const ProgramSource& source) {
   internal_check(source.weights != nullptr, "a program is read without a source of weights");
   text = without_byte_order_mark(text);
-  ParseContext context{TextCursor(text), ops, nullptr, &source, {}, {}};
+  ParseContext context{TextCursor(text), ops, nullptr, &source, &passes, {}, {}};
   return parse(context, text, source.name);
 }
 

@@ -110,9 +110,7 @@ UnpackedModel unpack_model(const std::string& options, const std::filesystem::pa
   if (level < 0 || level > kMostOptLevel) user_error("a model that was sent has no level of optimisation");
   model.options.opt_level = static_cast<int>(level);
   model.options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  GirOptions read;
-  read.passes = graph_pass_names();
-  model.graph = read_gir(folder / kPackedText, FusedOpTable(op_set()), read);
+  model.graph = read_gir(folder / kPackedText, FusedOpTable(op_set()), graph_pass_names());
   model.graph.model_name = member<std::string>(json, "name");  // where it has none, the file's is taken
   return model;
 }

@@ -243,6 +243,8 @@ TEST(Composition, WhatDoesNotFitIsNamed) {
             "Tensor[(N, 3), f32]");
   EXPECT_EQ(error("fn @main(%x: $x.type) -> ($x.type, $x.type) { %0 = abs(%x) return %0, %x }"),
             "the model: node n (Op): c.gir of ops.toml: returns 2 values, and d::Op has 1 outputs");
+  EXPECT_EQ(error("passes fold_constants\nfn @main(%x: $x.type) -> $x.type { %0 = abs(%x) return %0 }").substr(0, 77),
+            "the model: node n (Op): c.gir of ops.toml:1:8: there is no pass 'fold_constan");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "host/graph/structural_equal.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
+#include "host/passes/pass.h"
 #include "tests/end_to_end/networks.h"
 #include "tests/support/compiled_model.h"
 #include "tests/support/memory_weights.h"
@@ -85,7 +86,7 @@ class SeededWeights : public WeightSource {
 
 Graph network(const char* text) {
   SeededWeights weights;
-  return parse_program(text, ops(), {"the network", &weights, {}});
+  return parse_program(text, ops(), graph_pass_names(), {"the network", &weights, {}});
 }
 
 std::vector<ConstantPtr> inputs_of(const Graph& graph) {

@@ -17,6 +17,7 @@
 #include "host/graph/parse.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
+#include "host/passes/pass.h"
 #include "host/support/error.h"
 #include "tests/fuzz/limits.h"
 #include "tests/fuzz/mutate.h"
@@ -73,7 +74,7 @@ const FusedOpTable& ops() {
 
 Graph parse(const std::string& text) {
   Zeros zeros;
-  return parse_program(text, ops(), {"fuzzed", &zeros, {}});
+  return parse_program(text, ops(), graph_pass_names(), {"fuzzed", &zeros, {}});
 }
 
 /// "%0, %1, …": as many as the op gives.

@@ -4,6 +4,7 @@
 #include "host/gir/gir_file.h"
 #include "host/ops/op.h"
 #include "host/passes/fuse_ops.h"
+#include "host/passes/pass.h"
 #include "host/support/error.h"
 #include "host/support/mapped_file.h"
 #include "tests/gir/folder.h"
@@ -11,6 +12,7 @@
 namespace gantry {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -40,7 +42,7 @@ fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 4), f32] {
 
 std::string error_of(const std::filesystem::path& path, const GirOptions& options = {}) {
   try {
-    read_gir(path, ops(), options);
+    read_gir(path, ops(), graph_pass_names(), options);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUser);
     return error.what();
@@ -53,7 +55,7 @@ TEST(GirFile, AGraphIsTheSameBehindItsFiles) {
   const Graph graph = dense_graph();
   const auto path = folder / "m.gir";
   write_gir(gir_files(graph, ops(), path), path);
-  const Graph again = read_gir(path, ops());
+  const Graph again = read_gir(path, ops(), graph_pass_names());
   EXPECT_EQ(print(again, ops()), print(graph, ops()));
   const ConstantData &before = *graph.main.nodes()[0]->inputs[1]->constant, &after = *again.main.nodes()[0]->inputs[1]->constant;
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(before.bytes), before.size),
@@ -65,7 +67,7 @@ TEST(GirFile, AGraphIsTheSameBehindItsFiles) {
 TEST(GirFile, ATextWithoutLargeConstantsHasNoWeights) {
   const testing::Folder folder;
   const auto path = folder.write("relu.gir", "fn @main(%x: Tensor[(2), f32]) -> Tensor[(2), f32] {\n  %0 = nn.relu(%x)\n  return %0\n}\n");
-  const Graph graph = read_gir(path, ops());
+  const Graph graph = read_gir(path, ops(), graph_pass_names());
   EXPECT_EQ(graph.model_name, "relu") << "as its file";
   const auto copy = folder / "copy.gir";
   write_gir(gir_files(graph, ops(), copy), copy);
@@ -113,9 +115,9 @@ TEST(GirFile, SizesFixSymbols) {
   write_gir(gir_files(dense_graph(), ops(), path), path);
   GirOptions options;
   options.shapes = {{"x", {3, 8}}};
-  EXPECT_EQ(read_gir(path, ops(), options).main.outputs[0]->type.str(), "Tensor[(3, 4), f32]");
+  EXPECT_EQ(read_gir(path, ops(), graph_pass_names(), options).main.outputs[0]->type.str(), "Tensor[(3, 4), f32]");
   options.shapes = {{"x", {-1, 8}}};
-  EXPECT_EQ(read_gir(path, ops(), options).main.outputs[0]->type.str(), "Tensor[(N, 4), f32]");
+  EXPECT_EQ(read_gir(path, ops(), graph_pass_names(), options).main.outputs[0]->type.str(), "Tensor[(N, 4), f32]");
   options.shapes = {{"x", {3, 9}}};
   EXPECT_THAT(error_of(path, options), HasSubstr("has 9 at axis 1, but the model fixes it to 8"));
   options.shapes = {{"x", {3}}};
@@ -124,7 +126,7 @@ TEST(GirFile, SizesFixSymbols) {
   EXPECT_THAT(error_of(path, options), HasSubstr("the model's inputs are: x"));
   options.shapes = {};
   options.sizes = {{"N", 5}};
-  EXPECT_EQ(read_gir(path, ops(), options).main.outputs[0]->type.str(), "Tensor[(5, 4), f32]");
+  EXPECT_EQ(read_gir(path, ops(), graph_pass_names(), options).main.outputs[0]->type.str(), "Tensor[(5, 4), f32]");
   options.sizes = {{"M", 5}};
   EXPECT_THAT(error_of(path, options), HasSubstr("those without a fixed size are: N"));
   options = {};
@@ -132,7 +134,22 @@ TEST(GirFile, SizesFixSymbols) {
   const auto halves = folder.write("halves.gir", "fn @main(%x: Tensor[(2*N), f32]) -> Tensor[(2*N), f32] {\n  %0 = nn.relu(%x)\n  return %0\n}\n");
   EXPECT_THAT(error_of(halves, options), HasSubstr("which is 2*N in the model: give N with --dim instead"));
   options.sizes = {{"N", 2}};
-  EXPECT_EQ(read_gir(halves, ops(), options).main.outputs[0]->type.str(), "Tensor[(4), f32]");
+  EXPECT_EQ(read_gir(halves, ops(), graph_pass_names(), options).main.outputs[0]->type.str(), "Tensor[(4), f32]");
+}
+
+TEST(GirFile, ItHasBeenThroughPassesThatThereAre) {
+  const testing::Folder folder;
+  const std::string relu = "fn @main(%x: Tensor[(2), f32]) -> Tensor[(2), f32] {\n  %0 = nn.relu(%x)\n  return %0\n}\n";
+  const auto path = folder.write("m.gir", "passes fold_constant, dead_code\n" + relu);
+  EXPECT_THAT(read_gir(path, ops(), graph_pass_names()).passes, ElementsAre("fold_constant", "dead_code"));
+  EXPECT_THAT(error_of(folder.write("m.gir", "passes fold_constants\n" + relu)),
+              HasSubstr("m.gir:1:8: there is no pass 'fold_constants'; did you mean 'fold_constant'?"));
+  try {
+    read_gir(folder.write("m.gir", "passes fold_constant\n" + relu), ops(), {});
+    ADD_FAILURE() << "where there are no passes, it has been through none";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("m.gir:1:8: there is no pass 'fold_constant'"));
+  }
 }
 
 TEST(GirFile, IsKnownByItsNameOrItsBeginning) {

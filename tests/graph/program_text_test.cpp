@@ -78,8 +78,7 @@ Graph parse(const std::string& text, Weights weights = {}, const std::map<std::s
   source.name = "m.gir";
   source.weights = &weights;
   source.fix_sizes = [&](const std::vector<Value*>&) { return sizes; };
-  source.passes = {"simplify_inference", "fold_constant"};
-  return parse_program(text, ops(), source);
+  return parse_program(text, ops(), {"simplify_inference", "fold_constant"}, source);
 }
 
 std::string error_of(const std::string& text, const std::map<std::string, Dim>& sizes = {}) {

@@ -29,11 +29,12 @@ class MemoryWeights : public WeightSource {
 struct ProgramText {
   std::string text;
   WeightEntries weights;
+  std::vector<std::string> passes;
 
-  ProgramText(const Graph& graph, const OpTable& ops) { text = print_program(graph, ops, "weights", weights); }
+  ProgramText(const Graph& graph, const OpTable& ops) : passes(graph.passes) { text = print_program(graph, ops, "weights", weights); }
   Graph parse(const OpTable& ops) const {
     MemoryWeights source(weights);
-    return parse_program(text, ops, {"the text", &source, {}});
+    return parse_program(text, ops, passes, {"the text", &source, {}});
   }
 };
 
