@@ -4,11 +4,14 @@
 
 #include <optional>
 
+#include "host/driver/compile.h"
+#include "host/driver/network_decider.h"
 #include "host/forms/form.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
+#include "host/passes/fuse_ops.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -36,8 +39,14 @@ std::string name_text(const Node& node) {
              to_string(decision), name_text(node), node.op->name, why);
 }
 
+/// Why no pass will look at decisions in a function; none where one will.
+using Unread = std::optional<std::string>;
+constexpr const char* kInGroup =
+    "the node is in a group that has been made a kernel already; decide in the text from before alter_layout "
+    "(gantry ir MODEL --before alter_layout -o OUT.gir)";
+
 /// No decision that no pass would ever read.
-void expect_choice(const Node& node) {
+void expect_choice(const Node& node, const Unread& unread) {
   if (!node.decision) return;
   if (!forms::has_forms(*node.op))
     refuse(node, fmt::format("there is one way to compute {} alone; leave the decision out", node.op->name));
@@ -47,12 +56,14 @@ void expect_choice(const Node& node) {
            "alter_layout (gantry ir MODEL --before alter_layout -o OUT.gir)");
   // Where alter_layout has run, or does not, nobody else would ask.
   if (const Misfit no = forms::unknown_form(*node.op, *node.decision)) refuse(node, *no);
+  if (unread && forms::is_to_be_made(node, *node.decision)) refuse(node, *unread);
 }
 
-void expect_fit(const Function& function, const Target& target) {
+void expect_fit(const Function& function, const Target& target, const Unread& unread) {
   for (const Node* node : function.nodes()) {
-    for (const auto& body : node->bodies) expect_fit(*body, target);
-    expect_choice(*node);
+    const Unread inside = node->is(op::fused) ? Unread(kInGroup) : unread;
+    for (const auto& body : node->bodies) expect_fit(*body, target, inside);
+    expect_choice(*node, unread);
     const std::optional<TileUnit> wanted = unit_of(*node);
     if (!wanted || has_unit(target, *wanted)) continue;
     user_error(
@@ -65,8 +76,11 @@ void expect_fit(const Function& function, const Target& target) {
 
 }  // namespace
 
-void expect_forms_of(const Graph& graph, const Target& target) {
-  expect_fit(graph.main, target);
+void expect_forms_of(const Graph& graph, const Target& target, bool deciding) {
+  Unread unread;
+  if (!deciding)
+    unread = fmt::format("nothing is decided without {}, a pass of --opt {}", kDecidingPass, kMostOptLevel);
+  expect_fit(graph.main, target, unread);
 }
 
 }  // namespace gantry

@@ -141,7 +141,8 @@ void expect_all_taken(const GivenDecisions& given, const Target& target, bool de
 
 GraphDecisions run_graph_passes(Graph& graph, const Target& target, const CompileOptions& options) {
   if (options.verify) verify(graph, FusedOpTable(op_set()), "import");
-  expect_forms_of(graph, target);
+  const bool deciding = options.opt_level == kMostOptLevel;
+  expect_forms_of(graph, target, deciding);
   if (!target.for_gpu()) forget_devices(graph);
   if (options.observer.graph_pass) options.observer.graph_pass("import", graph);
   PassContext context = make_pass_context(target, options);
@@ -152,7 +153,6 @@ GraphDecisions run_graph_passes(Graph& graph, const Target& target, const Compil
   if (options.decisions) context.given = &given.emplace(options.decisions->for_target(target.name));
   const std::shared_ptr<RecordedDecisions> recorded = options.records ? options.records(target) : nullptr;
   context.recorded = recorded.get();
-  const bool deciding = options.opt_level == kMostOptLevel;
   if (given && !deciding) expect_all_taken(*given, target, deciding);
   run_on_bodies(graph.main, context, options);
   NetworkDecider network(target, options, context);

@@ -225,9 +225,14 @@ bool has_forms(const OpBase& op) {
   return std::ranges::any_of(kForms, [&](const ListedForm& listed) { return is_of(listed, op.name); });
 }
 
+bool is_to_be_made(const Node& node, const Decision& decision) {
+  return !has_choices(node) && std::ranges::any_of(kForms, [&](const ListedForm& listed) {
+    return listed.form->name == decision.form && is_of(listed, node.op->name) && listed.form->apply != nullptr;
+  });
+}
+
 bool is_made_by(const Node& node, const Decision& decision) {
-  const auto defaults = node.op->handle->make_attrs();
-  if (defaults == nullptr || texts(*node.attrs, *defaults).choices.empty()) return true;
+  if (!has_choices(node)) return true;
   return std::ranges::any_of(kForms, [&](const ListedForm& listed) {
     const Form& form = *listed.form;
     if (form.name != decision.form || !(is_of(listed, "any") || is_of(listed, node.op->name))) return false;

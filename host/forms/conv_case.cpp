@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "host/costs/conv_model.h"
 #include "host/forms/choose.h"
+#include "host/forms/product.h"
 #include "host/graph/shape_guess.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/tiles.h"
@@ -188,8 +191,21 @@ std::shared_ptr<ConvAttrs> formed_attrs(const FormCase& given, ConvAlgorithm alg
   return attrs;
 }
 
+namespace {
+
+/// As dilation_phases() has them.
+bool may_be_of_phases(const ConvAttrs& attrs) {
+  return std::ranges::all_of(attrs.dilations, [](int64_t dilation) { return dilation == 1; }) &&
+         std::ranges::all_of(attrs.padding, [](const Dim& padding) { return padding == Dim(0); });
+}
+
+}  // namespace
+
 bool is_made_with(const Node& node, const Decision& decision, ConvAlgorithm algorithm) {
-  const ConvForm& form = node.attrs_as<ConvAttrs>().form;
+  const ConvAttrs& attrs = node.attrs_as<ConvAttrs>();
+  const ConvForm& form = attrs.form;
+  if (decision.knob("phases") != 0 && !may_be_of_phases(attrs)) return false;
+  if (!form.on_tiles() && has_half_weights(node) != (decision.knob("half") != 0)) return false;
   return form.algorithm == algorithm && !form.depthwise_packed && form.plain_data == (decision.knob("plain_data") != 0) &&
          form.weight_block == decision.knob("block") && form.tile_parts == decision.knob("parts") &&
          form.merged_groups == decision.knob("merged_groups", 1);

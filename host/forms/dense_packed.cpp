@@ -204,7 +204,8 @@ extern const Form dense_packed_form{
     .made =
         [](const Node& node, const Decision& by) {
           const DenseForm& form = node.attrs_as<DenseAttrs>().form;
-          return form.weight_block == by.knob("block") && form.fixed_bits == by.knob(kBits) && !form.gemm && !form.on_tiles();
+          return form.weight_block == by.knob("block") && form.fixed_bits == by.knob(kBits) && !form.gemm && !form.on_tiles() &&
+                 has_half_weights(node) == (by.knob("half") != 0);
         },
 };
 

@@ -121,6 +121,8 @@ struct ListedForm {
 std::span<const ListedForm> all_forms();
 /// Whether there are other forms of the op than its definition.
 bool has_forms(const OpBase& op);
+/// Whether the decision is one that something is to be made of the node by, and nothing was made of it yet.
+bool is_to_be_made(const Node& node, const Decision& decision);
 /// Whether what was made of the node so that it is computed in some way (AttrVisitor::choices()) can be that decision's,
 /// on whatever machine; of a node of which nothing was made yet, any decision's.
 bool is_made_by(const Node& node, const Decision& decision);

@@ -159,6 +159,10 @@ Value* product_weight(const Decision& decision, Value* packed, WeightPacker& pac
   return decided_product(decision).weight == DType::kF16 ? packer.rounded_to_half(packed) : packed;
 }
 
+bool has_half_weights(const Node& node) {
+  return node.inputs[1]->type.dtype == DType::kF16 && node.inputs[0]->type.dtype != DType::kF16;
+}
+
 double error_of(const ProductType& type, int64_t depth) {
   if (type.sum_error == 0) return type.element_error;
   const int64_t chains = ceil_div(depth, type.chain);

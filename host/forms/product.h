@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "host/graph/decision.h"
+#include "host/graph/graph.h"
 #include "host/graph/type.h"
 #include "host/machine/target.h"
 #include "host/machine/tile_unit.h"
@@ -59,6 +60,10 @@ bool is_product(std::string_view knob, int64_t value);
 void set_product(Decision& decision, const ProductType& type);
 /// Packed weights of floats, rounded as the decision's product keeps them.
 Value* product_weight(const Decision& decision, Value* packed, WeightPacker& packer);
+
+/// Whether the node, which has packed weights, multiplies data of another type by f16: by product_weight() of such a
+/// decision.
+bool has_half_weights(const Node& node);
 
 /// Expected of sums of `depth` products beyond what sums in f32 are off by, largest difference by largest
 /// result.

@@ -141,7 +141,12 @@ class Chooser {
     }
     if (node.inputs.empty()) return {{}};
     FormQuestion question{.node = node, .weight = node.inputs.size() > 1 ? node.inputs[1] : nullptr};
-    if (!has_choice(question)) return {{}};
+    if (!has_choice(question)) {
+      // Nobody would read it later.
+      if (node.decision && node.decision->form != "plain" && !has_choices(node))
+        refuse(node, *node.decision, "nothing is decided for it here; leave the decision out");
+      return {{}};
+    }
     Behaviours formed;
     for (FormOption& option : options_of(node, question)) formed.push_back(formed_by(std::move(option), node));
     choices_[&node].question = std::make_unique<FormQuestion>(std::move(question));

@@ -7,6 +7,7 @@ FOLDER has what is chosen for each network of it, a section a target; --write wr
 """
 import difflib
 import pathlib
+import re
 import sys
 import unittest
 
@@ -196,6 +197,43 @@ class Given(WithNetworks):
                     number = text[:text.index(line)].count('\n') + 1
                     self.assertIn(f'edited.gir:{number}: {other} of fire2.expand3x3 (nn.conv) does not fit: another decision has '
                                   'been made of the node already', refused)
+
+    def test_a_graphs_text_has_no_knob_that_was_not_made_of_the_node(self):
+        self.gantry('ir', self.model(self.NETWORK), '--after', 'alter_layout', '-o', 'text.gir', '--force', '--target', 'cortex-a76')
+        text = (self.folder / 'text.gir').read_text()
+        line = next(line for line in text.splitlines() if '{form=winograd4' in line and 'padding=' in line)
+        for knob in ('half=1', 'phases=1'):
+            with self.subTest(knob=knob):
+                (self.folder / 'edited.gir').write_text(text.replace(line, line.replace('{form=winograd4', f'{{form=winograd4, {knob}')))
+                for level in ('2', '3'):
+                    refused = self.gantry('ir', 'edited.gir', '--target', 'cortex-a76', '--opt', level, status=1).stderr
+                    self.assertIn(f'edited.gir:{text[:text.index(line)].count(chr(10)) + 1}: {{form=winograd4, {knob}', refused)
+                    self.assertIn('another decision has been made of the node already', refused)
+
+    def test_what_was_rounded_to_half_is_so_when_it_is_read_again(self):
+        fp16 = ('--target', 'cortex-a76', '--precision', 'fp16')
+        self.gantry('ir', self.model(self.NETWORK), '--after', 'alter_layout', '-o', 'text.gir', '--force', *fp16)
+        text = (self.folder / 'text.gir').read_text()
+        line = next(line for line in text.splitlines() if ', half=1' in line)
+        self.gantry('ir', 'text.gir', *fp16)
+        (self.folder / 'edited.gir').write_text(text.replace(line, line.replace(', half=1', '')))
+        self.assertIn('another decision has been made of the node already', self.gantry('ir', 'edited.gir', *fp16, status=1).stderr)
+
+    def test_a_graphs_text_has_no_decision_that_no_pass_reads(self):
+        model = self.model(self.NETWORK)
+        for stage, levels, why in (('import', ('0', '2'), 'nothing is decided without alter_layout, a pass of --opt 3'),
+                                   ('fuse_ops', ('3',), 'the node is in a group that has been made a kernel already')):
+            self.gantry('ir', model, '--after', stage, '--opt', '2', '-o', 'text.gir', '--force', '--target', 'x86-64-v3')
+            text = (self.folder / 'text.gir').read_text()
+            place = re.search(r'= nn\.conv\(.*?\)(?=  // [^\n]*conv10)', text).end()
+            number = text[:place].count('\n') + 1
+            for decision, status in (('{form=direct, block=8}', 1), ('{form=plain}', 0)):
+                (self.folder / 'edited.gir').write_text(f'{text[:place]} {decision}{text[place:]}')
+                for level in levels:
+                    with self.subTest(stage=stage, level=level, decision=decision):
+                        refused = self.gantry('ir', 'edited.gir', '--opt', level, '--target', 'x86-64-v3', status=status).stderr
+                        if status:
+                            self.assertRegex(refused, rf'edited\.gir:{number}: {re.escape(decision)} of .*conv10.* does not fit: {why}')
 
     def test_a_graphs_text_has_no_knob_that_there_is_not(self):
         self.gantry('ir', self.model(self.NETWORK), '--after', 'alter_layout', '-o', 'text.gir', '--force', '--target', 'x86-64-v3')
