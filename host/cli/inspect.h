@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +20,7 @@ struct InspectOptions {
   bool steps = false;  ///< every step of a module's plan
   bool forms = false;  ///< instead of all else, how its nodes are computed, as --decisions reads it
   std::shared_ptr<const CustomOps> custom_ops;  ///< ops of the user's that a model may have; null: none
-  std::map<std::string, std::vector<GivenSize>> shapes;  ///< of a model's inputs, for whether it can be compiled
+  GivenSizes sizes;  ///< of a model's inputs, for whether it can be compiled
   std::vector<std::string> kept_inputs;  ///< of a model: inputs with a default that stay inputs
 };
 /// What there is to say of a file, and why gantry cannot use it; `problem` is empty where it can.

@@ -29,7 +29,7 @@ The exit code is 1 where gantry cannot compile the model, or the module is damag
 
 struct Options {
   std::string file;
-  std::vector<std::string> shapes, custom_ops;
+  std::vector<std::string> shapes, sizes, custom_ops;
   InspectOptions inspect;
   std::string page, target;
   bool force = false;
@@ -55,6 +55,8 @@ void check_options(const Options& options) {
   if (!options.shapes.empty() && is_module_file(options.file))
     user_error("{}: is a module, whose sizes are those that it was compiled for; leave out --shape",
                options.file);
+  if (!options.sizes.empty() && is_module_file(options.file))
+    user_error("{}: is a module, whose sizes are those that it was compiled for; leave out --dim", options.file);
   if (!options.inspect.kept_inputs.empty() && is_module_file(options.file))
     user_error("{}: is a module, whose inputs are those that it was compiled with; leave out --keep-input",
                options.file);
@@ -90,7 +92,7 @@ int write_page(const Options& options, const Invocation& invocation) {
 /// Prints what is known, then fails where gantry cannot use the file.
 int show(Options& options, const Invocation& invocation) {
   check_options(options);
-  options.inspect.shapes = parse_shapes(options.shapes);
+  options.inspect.sizes = {parse_shapes(options.shapes), parse_sizes(options.sizes)};
   options.inspect.custom_ops = read_custom_ops(options.custom_ops, invocation);
   if (!options.page.empty()) return write_page(options, invocation);
   const Inspection inspection = inspect(options);
@@ -109,9 +111,7 @@ void add_inspect_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--steps", options->inspect.steps, "Also every step of a module's plan");
   command->add_flag("--forms", options->inspect.forms,
                     "Instead, how a module's nodes are computed: decisions, to change and to give to --decisions");
-  command->add_option("--shape", options->shapes, "Fixes an input's symbolic dimensions; for a model")
-      ->type_name("NAME=1x3x224x224")
-      ->allow_extra_args(false);
+  add_shape_options(*command, options->shapes, options->sizes);
   add_keep_input_option(*command, options->inspect.kept_inputs);
   add_custom_ops_option(*command, options->custom_ops);
   command->add_flag("--json", options->inspect.json, "Report as JSON on stdout");

@@ -84,6 +84,7 @@ Summary summarise_model(const std::filesystem::path& path, const std::vector<std
   Summary summary;
   std::set<std::string> initializers;
   for (const auto& tensor : model.graph().initializer()) initializers.insert(tensor.name());
+  for (const auto& tensor : model.graph().sparse_initializer()) initializers.insert(tensor.values().name());
   summary.weights = count_weights(read, folder_of(path));
   std::vector<std::string> names;
   for (const auto& input : model.graph().input()) {
@@ -113,7 +114,8 @@ Summary summarise_model(const std::filesystem::path& path, const std::vector<std
 /// Puts down why the model cannot be imported.
 void find_problem(const std::filesystem::path& path, const InspectOptions& options, Summary& summary) {
   ImportOptions import;
-  import.shapes = options.shapes;
+  import.shapes = options.sizes.shapes;
+  import.sizes = options.sizes.sizes;
   import.custom_ops = options.custom_ops;
   import.kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()};
   try {

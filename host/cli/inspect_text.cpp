@@ -135,7 +135,7 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
 
 Inspection inspect_graph_text(const std::filesystem::path& path, const InspectOptions& options) {
   GirOptions read;
-  read.shapes = options.shapes;
+  static_cast<GivenSizes&>(read) = options.sizes;
   Graph graph = read_gir(path, FusedOpTable(op_set()), graph_pass_names(), read);
   check_kept_inputs(graph, options.kept_inputs, path.string());
   std::string problem;

@@ -108,6 +108,36 @@ TEST_F(Inspect, AShapeThatCompileNeedsCanBeGiven) {
   EXPECT_EQ(gantry("inspect m.onnx --shape x=2x3").code, 0);
 }
 
+TEST_F(Inspect, SizesOfDimensionsCanBeGivenByTheirNames) {
+  write_model("m.onnx", "node { op_type: 'Add' name: 'sum' input: 'x' input: 'w' output: 'y' }",
+              "shape { dim { dim_param: 'N' } dim { dim_param: 'M' } }");
+  EXPECT_EQ(gantry("inspect m.onnx --dim M=3").code, 0);
+  EXPECT_THAT(gantry("inspect m.onnx --dim M=4").err, HasSubstr("sum"));
+  EXPECT_THAT(gantry("inspect m.onnx --dim K=3").err, HasSubstr("K"));
+  ASSERT_EQ(gantry("opt m.onnx --passes dead_code -o m.gir").code, 0);
+  EXPECT_THAT(gantry("inspect m.gir").out, HasSubstr("input    x: f32 (N, M)"));
+  EXPECT_THAT(gantry("inspect m.gir --dim N=2 --shape M=3").out, HasSubstr("input    x: f32 (2, 3)"));
+  ASSERT_EQ(gantry("compile m.onnx -o m.gmod --dim M=3").code, 0);
+  EXPECT_THAT(gantry("inspect m.gmod --dim N=2").err, HasSubstr("leave out --dim"));
+}
+
+TEST_F(Inspect, AnInitialiserOfAnInputsNameIsItsDefaultSparseOrNot) {
+  const std::string add = "node { op_type: 'Add' name: 'sum' input: 'x' input: 'w' output: 'h' } "
+                          "node { op_type: 'Add' name: 'all' input: 'h' input: 's' output: 'y' } ";
+  const std::string sparse = "sparse_initializer { values { name: 's' dims: 1 data_type: 1 float_data: 7 } indices { dims: 1 "
+                             "data_type: 7 int64_data: 1 } dims: 3 } ";
+  const auto input = [](const std::string& name) {
+    return "input { name: '" + name + "' type { tensor_type { elem_type: 1 shape { dim { dim_value: 3 } } } } } ";
+  };
+  write_model("m.onnx", add + sparse + input("w") + input("s"), kShape);
+  const json inputs = json::parse(gantry("inspect m.onnx --json").out)["inputs"];
+  ASSERT_EQ(inputs.size(), 1u) << inputs;
+  EXPECT_EQ(inputs[0]["name"], "x");
+  const Outcome kept = gantry("inspect m.onnx --keep-input s");
+  EXPECT_EQ(kept.code, 0) << kept.err;
+  EXPECT_THAT(kept.out, HasSubstr("input    s: float (3)"));
+}
+
 TEST_F(Inspect, FilesOfWhichNothingIsKnownAreErrorsInJsonToo) {
   std::ofstream(folder_ / "text.onnx") << "this is not a model";
   EXPECT_THAT(gantry("inspect text.onnx").out, IsEmpty());
