@@ -92,12 +92,11 @@ std::string takers_text(const CLI::App& app, const std::string& option) {
 /// User errors for options without the value that they take, as a shell's unset variable leaves them: `--on
 /// ""` would otherwise measure this machine.
 void check_values(const CLI::App& app) {
-  constexpr std::string_view kMayBeEmpty[] = {"first", "second"};  // no further options
   for (const CLI::App* command = &app;; command = command->get_subcommands().front()) {
     for (const CLI::Option* option : command->get_options()) {
       const std::vector<std::string>& names = option->get_lnames();
       if (names.empty() || option->get_expected_min() == 0) continue;
-      if (std::ranges::find(kMayBeEmpty, names.front()) != std::end(kMayBeEmpty)) continue;
+      if (takes_options(*option)) continue;  // there may be none
       if (std::ranges::find(option->results(), "") != option->results().end())
         user_error("--{}: the value given is empty; write one, or leave the option out", names.front());
     }
@@ -202,6 +201,8 @@ std::optional<int> parse(CLI::App& app, const CLI::Option& colour, Invocation& i
     choose_colour(colour_of(colour.count() > 0 ? colour.results().back() : "auto"));
   };
   try {
+    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    if (const std::string wrong = misplaced_option(app, arguments); !wrong.empty()) user_error("{}", wrong);
     app.parse(argc, argv);
     choose();
     check_values(app);
