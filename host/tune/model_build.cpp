@@ -1,5 +1,7 @@
 #include "host/tune/model_build.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -33,6 +35,16 @@ T member(const Json& json, const char* name) {
   return found->get<T>();
 }
 
+/// work_name() of the nodes for which a form was chosen, those of a group among them.
+void add_decided(const Node& node, std::vector<std::string>& names) {
+  if (node.decision) {
+    for (const std::string& origin : node.origin) names.push_back(work_name(node.op->name, origin));
+  }
+  for (const auto& body : node.bodies) {
+    for (const Node* inner : body->nodes()) add_decided(*inner, names);
+  }
+}
+
 }  // namespace
 
 ModelBuild build_model(const Graph& graph, CompileOptions options, std::string_view decisions) {
@@ -50,8 +62,13 @@ std::vector<std::vector<std::string>> step_origins_of(const LoweredProgram& prog
   for (const KernelStep& step : program.steps) {
     if (origins.size() <= step.step) origins.resize(step.step + 1);
     origins[step.step] = step.node->origin;
+    add_decided(*step.node, origins[step.step]);
   }
   return origins;
+}
+
+std::string work_name(std::string_view op, std::string_view origin) {
+  return fmt::format("{} of {}", op, origin);
 }
 
 std::string step_text(const std::vector<std::vector<std::string>>& step_origins) {

@@ -15,7 +15,8 @@ namespace gantry::tune {
 /// A program, and what its steps compute.
 struct ModelBuild {
   ModuleFile module;
-  /// By index in the plan: the model's nodes that a step computes; empty: it calls no kernel.
+  /// By index in the plan: the model's nodes that a step computes, and work_name() of what was decided in it; empty: it
+  /// calls no kernel.
   std::vector<std::vector<std::string>> step_origins;
 };
 
@@ -23,6 +24,9 @@ struct ModelBuild {
 /// compile_graph.
 ModelBuild build_model(const Graph& graph, CompileOptions options, std::string_view decisions);
 
+/// "nn.dense of lstm1": the part of a node of the model that an op computes. A recurrent layer's products and its
+/// recurrence have one name in the model.
+std::string work_name(std::string_view op, std::string_view origin);
 /// What the steps of a program compute, as ModelBuild has it.
 std::vector<std::vector<std::string>> step_origins_of(const LoweredProgram& program);
 /// As text, a line a step; and back: a user error for what is none, or has more than `most_steps`.

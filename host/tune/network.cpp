@@ -98,6 +98,7 @@ struct Network::Parts {
   std::vector<Task> tasks;
   NetworkDecision network;  ///< untuned
   bool may_combine = false;
+  std::vector<std::set<std::string>> works;    ///< of each task: work_name() of its nodes
   std::vector<std::set<std::string>> origins;  ///< of each task: of what its kernels compute, untuned
   BuiltNetwork untuned;
   int threads = 1;  ///< that compute
@@ -107,6 +108,7 @@ struct Network::Parts {
   void find_tasks();
   void find_origins(const Compiled& compiled);
   void find_fusions(const std::vector<FusedEdge>& fused);
+  std::optional<size_t> task_of(const std::vector<std::string>& step) const;
   std::vector<std::vector<size_t>> steps_of(const std::vector<std::vector<std::string>>& step_origins) const;
   std::vector<NodeDecision> lines_of(const Choices& choices) const;
 };
@@ -145,19 +147,33 @@ void Network::Parts::find_tasks() {
 
 /// Names of a task's own nodes, and of what its kernels take in.
 void Network::Parts::find_origins(const Compiled& compiled) {
-  std::vector<std::set<std::string>> own(tasks.size());
+  works.resize(tasks.size());
+  origins.resize(tasks.size());
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (task_of_line[i]) own[*task_of_line[i]].insert(lines[i].origin.begin(), lines[i].origin.end());
-  }
-  origins = own;
-  for (size_t step = 0; step < compiled.step_origins.size(); ++step) {
-    for (size_t task = 0; task < tasks.size(); ++task) {
-      if (!intersect(compiled.step_origins[step], own[task])) continue;
-      origins[task].insert(compiled.step_origins[step].begin(), compiled.step_origins[step].end());
-      tasks[task].kernel = compiled.step_kernels[step];
-      break;
+    if (!task_of_line[i]) continue;
+    for (const std::string& name : lines[i].origin) {
+      works[*task_of_line[i]].insert(work_name(lines[i].op->name, name));
+      origins[*task_of_line[i]].insert(name);
     }
   }
+  std::vector<std::optional<size_t>> task_of_step;
+  for (const std::vector<std::string>& step : compiled.step_origins) task_of_step.push_back(task_of(step));
+  for (size_t i = 0; i < task_of_step.size(); ++i) {
+    if (!task_of_step[i]) continue;
+    const size_t task = *task_of_step[i];
+    origins[task].insert(compiled.step_origins[i].begin(), compiled.step_origins[i].end());
+    if (intersect(compiled.step_origins[i], works[task])) tasks[task].kernel = compiled.step_kernels[i];
+  }
+}
+
+/// The task whose node the step computes; else, of conversions around one and what was fused with it, the first of
+/// such a name.
+std::optional<size_t> Network::Parts::task_of(const std::vector<std::string>& step) const {
+  for (const auto* names : {&works, &origins}) {
+    const auto found = std::ranges::find_if(*names, [&](const auto& some) { return intersect(step, some); });
+    if (found != names->end()) return static_cast<size_t>(found - names->begin());
+  }
+  return std::nullopt;
 }
 
 /// What the kernels of tasks take in that could be a kernel of its own.
@@ -182,11 +198,7 @@ std::vector<std::vector<size_t>> Network::Parts::steps_of(
     const std::vector<std::vector<std::string>>& step_origins) const {
   std::vector<std::vector<size_t>> steps(tasks.size());
   for (size_t step = 0; step < step_origins.size(); ++step) {
-    for (size_t task = 0; task < tasks.size(); ++task) {
-      if (!intersect(step_origins[step], origins[task])) continue;
-      steps[task].push_back(step);
-      break;
-    }
+    if (const auto task = task_of(step_origins[step])) steps[*task].push_back(step);
   }
   return steps;
 }

@@ -65,6 +65,25 @@ TEST(Network, NodesOfEqualWorkAreOneTask) {
   EXPECT_THAT(tuned.untuned().steps[1], SizeIs(1));
 }
 
+TEST(Network, StepsOfOneNameAreThoseOfTheirOp) {
+  // As a recurrent layer becomes products and a recurrence.
+  const std::string text =
+      "fn @main(%x: Tensor[(1, 16, 12, 12), f32]) -> Tensor[(1, 10), f32] {\n"
+      "  %a = nn.conv(%x, @w1: Tensor[(16, 16, 3, 3), f32], channels=16, kernel=[3, 3], padding=(1, 1, 1, 1))  // layer\n"
+      "  %b = reshape(%a, shape=(1, 2304))  // flat\n"
+      "  %y = nn.dense(%b, @w3: Tensor[(2304, 10), f32], units=10)  // layer\n  return %y\n}\n";
+  const Graph graph = parse_graph(
+      text, op_set(), {{"w1", testing::small_weights({16, 16, 3, 3})}, {"w3", testing::small_weights({2304, 10})}});
+  const Network tuned(clone_graph(graph), options_for());
+  ASSERT_THAT(tuned.tasks(), SizeIs(2));
+  EXPECT_THAT(tuned.tasks()[0].kernel, ::testing::StartsWith("nn.conv"));
+  EXPECT_THAT(tuned.tasks()[1].kernel, ::testing::StartsWith("nn.dense"));
+  const auto& steps = tuned.untuned().steps;
+  ASSERT_THAT(steps[1], SizeIs(1)) << "the product's own";
+  EXPECT_THAT(steps[0], ::testing::Not(Contains(steps[1][0])));
+  EXPECT_EQ(tuned.build(untuned(tuned)).steps, steps);
+}
+
 TEST(Network, TheUntunedChoicesGiveTheUntunedModule) {
   const Network tuned(network(), options_for());
   BuiltNetwork again = tuned.build(untuned(tuned));
