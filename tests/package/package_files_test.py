@@ -57,6 +57,14 @@ class PackageFiles(unittest.TestCase):
         self.assertEqual(made, EXPECTED)
         self.assertEqual(len(names(self.folder, '.tar.xz')), 1)
 
+    def test_they_are_as_large_as_is_stated(self):
+        """Installed, within a tenth or 0.1 MB: they are packed in haste here."""
+        for name, architecture in sorted(EXPECTED):
+            with self.subTest(f'{name} for {architecture}'):
+                size = 1024 * int(packages.field(packages.find(self.folder, name, architecture), 'Installed-Size'))
+                stated = packages.stated_sizes(f'{name}_*_{architecture}.deb')[1]
+                self.assertAlmostEqual(size, stated, delta=max(0.1 * stated, 1e5), msg='docs/packages.md says otherwise')
+
     def test_the_checksums_are_those_of_all_files(self):
         with open(os.path.join(self.folder, 'SHA256SUMS'), encoding='utf-8') as file:
             listed = dict(reversed(line.split()) for line in file)

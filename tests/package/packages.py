@@ -1,6 +1,7 @@
 """What tests know of the packages that a build folder has been made into."""
 import glob
 import os
+import re
 import subprocess
 import unittest
 
@@ -21,6 +22,19 @@ def make(folder, build, environment, *options):
     if done.returncode != 0:
         raise RuntimeError(f'make_packages.py: exit code {done.returncode}\n{done.stderr}')
     return done.stdout
+
+
+def stated_sizes(pattern):
+    """What docs/packages.md says of a file, 'gantry_*_amd64.deb': packed and installed, in bytes."""
+    with open(os.path.join(SOURCE, 'docs', 'packages.md'), encoding='utf-8') as file:
+        rows = [[cell.strip() for cell in line.split('|')[1:-1]] for line in file if line.startswith('| `')]
+    for files, _, *sizes in (row for row in rows if len(row) == 4):
+        named = re.findall(r'`([^`]+)`', files)
+        named = [name if '*' in name else named[0].split('*')[0] + '*' + name for name in named]
+        if pattern in named:
+            columns = [[float(size.removesuffix(' MB')) * 1e6 for size in column.split(', ')] for column in sizes]
+            return [column[min(named.index(pattern), len(column) - 1)] for column in columns]
+    raise RuntimeError(f'docs/packages.md says nothing of {pattern}')
 
 
 def find(folder, name, architecture='amd64'):

@@ -94,6 +94,12 @@ class Wheel(unittest.TestCase):
         tag = re.search(r'manylinux_2_\d+_' + self.machine, os.path.basename(self.wheel)).group(0)
         self.assertIn(f'is consistent with the following platform tag: "{tag}"', ' '.join(text.split()))
 
+    def test_it_is_as_large_as_is_stated(self):
+        with zipfile.ZipFile(self.wheel) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        for size, stated in zip((os.path.getsize(self.wheel), unpacked), packages.stated_sizes(f'gantry-*_{self.machine}.whl')):
+            self.assertAlmostEqual(size, stated, delta=0.1 * stated, msg='docs/packages.md says otherwise')
+
     def test_it_needs_only_what_its_tag_allows(self):
         brought, needed = set(), {}
         for folder, _, names in os.walk(self.tree):
