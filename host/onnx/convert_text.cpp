@@ -4,6 +4,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/term.h"
 #include "host/onnx/texts.h"
+#include "host/ops/movement.h"
 #include "host/ops/text.h"
 
 namespace gantry {
@@ -67,6 +68,31 @@ void convert_regex_full_match(NodeImport& n) {
   n.set(0, n.add(text::matches, {n.input(0)}, attrs));
 }
 
+/// Behind the set of characters that begins at `at`, "[]x]" or "[^[:alpha:]]".
+size_t end_of_set(std::string_view pattern, size_t at) {
+  ++at;
+  if (at < pattern.size() && pattern[at] == '^') ++at;
+  if (at < pattern.size() && pattern[at] == ']') ++at;
+  while (at < pattern.size() && pattern[at] != ']') {
+    const size_t named = pattern.substr(at, 2) == "[:" ? pattern.find(":]", at) : pattern.npos;
+    at = named != pattern.npos ? named + 2 : at + (pattern[at] == '\\' ? 2 : 1);
+  }
+  return at + 1;
+}
+
+/// The first repetition that prefers the fewest, "+?"; empty if there is none. A sign behind a backslash or in a set is
+/// a character.
+std::string_view lazy_repetition(std::string_view pattern) {
+  constexpr std::string_view kRepeats = "*+?}";
+  bool repeats = false;
+  for (size_t at = 0; at < pattern.size();) {
+    if (repeats && pattern[at] == '?') return pattern.substr(at - 1, 2);
+    repeats = kRepeats.find(pattern[at]) != kRepeats.npos;
+    at = pattern[at] == '[' ? end_of_set(pattern, at) : at + (pattern[at] == '\\' ? 2 : 1);
+  }
+  return {};
+}
+
 /// What tokens are to match: the tokenexp, or one character where the only separator is empty.
 std::string token_pattern(NodeImport& n) {
   const std::string pattern = n.text("tokenexp", "");
@@ -76,11 +102,9 @@ std::string token_pattern(NodeImport& n) {
   if (pattern.empty()) n.fail("it has neither a tokenexp nor separators");
   // Tokens are as long as can be whatever the pattern prefers, which the search for it does not know of
   // these.
-  for (const std::string_view lazy : {"*?", "+?", "??", "}?"}) {
-    if (pattern.find(lazy) != pattern.npos)
-      n.unsupported(UnsupportedKind::kAttribute,
-                    "a tokenexp with {} (which finds the same without the last ?)", lazy);
-  }
+  if (const std::string_view lazy = lazy_repetition(pattern); !lazy.empty())
+    n.unsupported(UnsupportedKind::kAttribute,
+                  "a tokenexp with {} (which finds the same without the last ?)", lazy);
   return pattern;
 }
 
@@ -92,6 +116,9 @@ void convert_tokenizer(NodeImport& n) {
   if (counted->least < 1) n.fail("its mincharnum is {}, less than 1", counted->least);
   if (const auto compiled = runtime::Pattern::compile(counted->pattern); !compiled.ok())
     n.fail("{}", compiled.status().message());
+  // Of no texts the result has no axis of its own: as the input is.
+  const Shape& shape = n.input(0)->type.shape;
+  if (!shape.empty() && shape.back() == Dim(0)) return n.set(0, n.add(op::identity, {n.input(0)}));
   Value* count = n.add(text::token_count, {n.input(0)}, counted);
   auto attrs = std::make_shared<TokenAttrs>(*counted);
   attrs->width = n.bind(count, "tokens")[0];

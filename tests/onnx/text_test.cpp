@@ -158,10 +158,29 @@ TEST(Texts, MayHaveNoTokens) {
   }
 }
 
+TEST(Texts, OfNoneTokensAreAsTheyAre) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{0}, {2, 0}}) {
+    OneNode none = tokenizer("a");
+    none.texts(shape, {});
+    EXPECT_EQ(none.results().at(0)->type.shape, Shape(shape.begin(), shape.end()));
+  }
+}
+
+TEST(Texts, CharactersThatLookLikeRepetitionsAreNone) {
+  OneNode escaped = tokenizer(R"(a\*?)");
+  escaped.texts({1}, {"a*a?"});
+  EXPECT_THAT(texts(escaped), ElementsAre("a*", "a"));
+  OneNode one_of = tokenizer("a[*?]?");
+  one_of.texts({1}, {"a*a?"});
+  EXPECT_THAT(texts(one_of), ElementsAre("a*", "a?"));
+}
+
 TEST(Texts, TokensThatAreFoundInAnotherWayAreRefused) {
-  OneNode lazy = tokenizer("a+?");
-  lazy.texts({1}, {"a"});
-  EXPECT_THROW(lazy.results(), Error);
+  for (const char* pattern : {"a+?", R"(\*??)", "[]*?]{2}?", "[[:alpha:]]*?"}) {
+    OneNode lazy = tokenizer(pattern);
+    lazy.texts({1}, {"a"});
+    EXPECT_THROW(lazy.results(), Error) << pattern;
+  }
   OneNode divided("com.microsoft", "Tokenizer", 16);
   divided.texts({1}, {"a b"}).with_texts("separators", {" "});
   EXPECT_THROW(divided.results(), Error);
