@@ -125,7 +125,12 @@ bool looks_like_json(const std::filesystem::path& path) {
 }
 
 ReportSummary read_report(const std::filesystem::path& path, std::optional<double> level) {
-  const Json json = read_result_document(path);
+  return summary_of_document(read_result_document(path), path, level);
+}
+
+ReportSummary summary_of_document(const Json& json, const std::filesystem::path& path,
+                                  std::optional<double> level) {
+  check_result_document(json, path);
   ReportSummary summary;
   summary.name = path.string();
   summary.model = field<std::string>(json, "model", path);

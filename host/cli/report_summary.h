@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct ReportSummary {
 /// pulses, or by `level` where the same machine is known to have reached a lower one. User errors name the
 /// file and the field.
 ReportSummary read_report(const std::filesystem::path& path, std::optional<double> level = std::nullopt);
+/// The same of a document that has been read of `path` already: a pipe is read but once.
+ReportSummary summary_of_document(const nlohmann::json& json, const std::filesystem::path& path,
+                                  std::optional<double> level = std::nullopt);
 /// Both, by one level where they are of one machine.
 std::pair<ReportSummary, ReportSummary> read_reports(const std::filesystem::path& first,
                                                      const std::filesystem::path& second);

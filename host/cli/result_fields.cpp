@@ -1,6 +1,5 @@
 #include "host/cli/result_fields.h"
 
-#include <cerrno>
 #include <fstream>
 
 #include "host/support/input_file.h"
@@ -14,9 +13,13 @@ constexpr int kNewestVersion = 2;
 }  // namespace
 
 nlohmann::json read_result_document(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) cannot_read(path, errno);
+  std::ifstream file = open_document(path);
   nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
+  check_result_document(json, path);
+  return json;
+}
+
+void check_result_document(const nlohmann::json& json, const std::filesystem::path& path) {
   if (json.is_discarded() || !json.is_object()) {
     user_error("{}: not a bench result; write one with `gantry bench MODEL --json FILE`", path.string());
   }
@@ -34,7 +37,6 @@ nlohmann::json read_result_document(const std::filesystem::path& path) {
   if (version < 1 || version > kNewestVersion) {
     user_error("{}: schema version {}; this gantry reads 1 to {}", path.string(), version, kNewestVersion);
   }
-  return json;
 }
 
 }  // namespace gantry::cli

@@ -13,6 +13,8 @@ namespace gantry::cli {
 
 /// The document, which is one of `gantry bench` of a schema version that this gantry reads (1 or 2).
 nlohmann::json read_result_document(const std::filesystem::path& path);
+/// Whether that is so of what has been read of `path`; discarded: it was no JSON.
+void check_result_document(const nlohmann::json& json, const std::filesystem::path& path);
 
 template <typename T>
 T converted(const nlohmann::json& value, const std::string& key, const std::filesystem::path& path) {

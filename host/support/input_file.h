@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -40,6 +41,16 @@ inline std::string advice_on_missing(const std::filesystem::path& path) {
   }
   const char* advice = error == EACCES ? "; give yourself the permission, or copy it" : "";
   user_error("{}: cannot be read: {}{}", path.string(), std::strerror(error), advice);
+}
+
+/// A file to be read once, from its beginning: also a pipe. User error where it cannot be, or is a folder,
+/// which streams open and fail to read.
+inline std::ifstream open_document(const std::filesystem::path& path) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) user_error("{}: is a folder, not a file", path.string());
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) cannot_read(path, errno);
+  return stream;
 }
 
 }  // namespace gantry

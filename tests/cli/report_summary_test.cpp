@@ -86,6 +86,16 @@ TEST(ReportSummary, ForeignAndDamagedDocumentsAreUserErrorsThatNameTheFile) {
   }
 }
 
+TEST(ReportSummary, AFolderIsAUserErrorThatNamesIt) {
+  try {
+    read_report(::testing::TempDir());
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(::testing::TempDir()), HasSubstr("is a folder")));
+  }
+}
+
 TEST(ReportSummary, EachCircumstanceThatDiffersIsWarnedAbout) {
   const ReportSummary base = read_back(two_processes());
   struct Case {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -125,8 +124,7 @@ void check_measured(Json& document, const std::string& file) {
 }  // namespace
 
 Json parse_document(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) cannot_read(file, errno);
+  std::ifstream stream = open_document(file);
   bool too_deep = false;
   const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t, Json&) {
     too_deep = too_deep || depth > kDeepest;

@@ -89,19 +89,19 @@ Json report_data(const std::vector<std::string>& files, const std::string& gantr
                  const std::vector<std::string>& names) {
   if (files.size() > kMostResults)
     user_error("{} results are more than a page compares: give {} at most", files.size(), kMostResults);
-  if (files.size() == 1) {
-    if (Json document = parse_document(files[0]); is_comparison(document))
-      return comparison_data(std::move(document), files[0], gantry_version);
-  }
+  // Each is read once: what one writes into a pipe is gone then.
+  std::vector<Json> documents;
+  for (const std::string& file : files) documents.push_back(parse_document(file));
+  if (files.size() == 1 && is_comparison(documents[0]))
+    return comparison_data(std::move(documents[0]), files[0], gantry_version);
   std::vector<ReportSummary> summaries;
   Json data = page_basics(gantry_version);
   data["results"] = Json::array();
   for (size_t i = 0; i < files.size(); ++i) {
-    summaries.push_back(read_report(files[i]));
+    summaries.push_back(summary_of_document(nlohmann::json(documents[i]), files[i]));
     if (!names.empty()) summaries.back().name = names[i];
-    Json document = parse_document(files[i]);
-    check_result(document, files[i]);
-    data["results"].push_back({{"file", summaries.back().name}, {"document", std::move(document)}});
+    check_result(documents[i], files[i]);
+    data["results"].push_back({{"file", summaries.back().name}, {"document", std::move(documents[i])}});
   }
   data["comparisons"] = Json::array();
   for (size_t i = 0; i < summaries.size(); ++i) {
