@@ -7,9 +7,11 @@ Skipped by name where there is no Chromium, no driver of it, or no selenium (Deb
 """
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -48,7 +50,28 @@ class Page(PageTest):
         self.assertEqual(number(self.text('[data-field="sample_count"] dd')), self.measured['sample_count'])
         self.assertIn('gantry', self.text('#command'))
         for warning in self.measured['warnings']:
-            self.assertIn(warning, self.text('#warnings'))
+            self.assertIn(warning.replace('`', ''), self.text('#warnings'))
+        self.assert_quiet()
+
+    def test_commands_in_warnings_are_shown_as_such(self):
+        document = dict(report_samples.large(4), warnings=['run `gantry bench` again', 'a lone ` of a name stays'])
+        self.open(document, document)
+        self.assertEqual(self.texts('#warnings li'), ['run gantry bench again', 'a lone ` of a name stays'])
+        self.assertEqual(self.texts('#warnings li code'), ['gantry bench'])
+        self.assertIn('gantry compare', self.texts('#differences li code'))
+        self.assertNotIn('`', self.text('#differences'))
+        self.assert_quiet()
+
+    def test_load_of_a_short_measurement_is_not_said_to_be_hidden(self):
+        document = report_samples.large(4)
+        for process in document['processes']:
+            process['readings'] = [dict(reading, others_share=None, steal_share=None, power_watts=None) for reading in process['readings']]
+        self.open(document)
+        self.assertEqual(self.texts('#samples .missing'), [
+            'Not shown by this machine: power.', 'Not known, since every process was sampled for less than 200 ms: other load.'])
+        document['processes'][0]['readings'][-1]['at_ms'] = 300
+        self.open(document)
+        self.assertEqual(self.texts('#samples .missing'), ['Not shown by this machine: power, other load.'])
         self.assert_quiet()
 
     def test_kernels_are_those_of_the_document_and_add_up(self):
@@ -539,6 +562,22 @@ class Page(PageTest):
     def output(self, *arguments):
         return subprocess.run([GANTRY, '--quiet', *arguments], cwd=self.folder, env=self.environment, text=True,
                               capture_output=True, check=True).stdout
+
+    def test_a_result_may_come_through_a_pipe(self):
+        pipe = self.folder / 'pipe'
+        os.mkfifo(pipe)
+        text = json.dumps(report_samples.large(4))
+        writer = threading.Thread(target=pipe.write_text, args=(text,), kwargs={'encoding': 'utf-8'}, daemon=True)
+        writer.start()
+        self.gantry('report', 'pipe', '-o', 'piped.html')
+        writer.join()
+        self.show('piped.html')
+        self.assertEqual(self.text('#title'), 'm.onnx')
+
+    def test_a_folder_is_no_result(self):
+        (self.folder / 'results').mkdir()
+        self.assertIn('results: is a folder', self.gantry('report', 'results', '-o', 'no.html', status=1).stderr)
+        self.assertFalse((self.folder / 'no.html').exists())
 
     def test_only_reports_are_replaced(self):
         self.write('r.json', self.measured)

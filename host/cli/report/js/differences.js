@@ -160,14 +160,14 @@ function intervalChart(sides, width) {
 
 function verdictBox(comparison) {
   if (!comparison) return null;
-  if (comparison.problem) return element('p', {class: 'verdict care'}, `Not compared: ${comparison.problem}`);
+  if (comparison.problem) return element('p', {class: 'verdict care'}, 'Not compared: ', prose(comparison.problem));
   const tone = {faster: 'good', slower: 'care', same: 'good'}[comparison.verdict] || 'plain';
   const [low, high] = comparison.interval;
   return element('div', {class: `verdict ${tone}`, id: 'verdict', 'data-verdict': comparison.verdict},
     element('b', {}, comparison.sentence), element('div', {}, term(`ratio ${comparison.ratio.toFixed(4)}`, description('ratio', data.comparison_descriptions)), ', ',
       term(`${percentText(comparison.confidence, 0)} interval ${low.toFixed(4)} to ${high.toFixed(4)}`, description('interval', data.comparison_descriptions))),
     comparison.widened.length > 0 ? element('div', {class: 'small'}, `wider because of ${comparison.widened.join('; ')}`) : null,
-    comparison.warnings.length > 0 ? element('ul', {class: 'small'}, comparison.warnings.map(warning => element('li', {}, warning))) : null);
+    comparison.warnings.length > 0 ? element('ul', {class: 'small'}, comparison.warnings.map(warning => element('li', {}, prose(warning)))) : null);
 }
 
 function drawDifferences(container) {

@@ -53,6 +53,11 @@ function select(label, choices, chosen, changed, attributes) {
   return element('label', {class: 'select'}, label, ' ', list);
 }
 
+/** What the program says to people, whose `commands` stand in backticks, as nodes; one backtick alone stays. */
+function prose(text) {
+  return text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? element('code', {}, part) : part));
+}
+
 /** What stands in the place of data that a result has not. */
 function missing(what, how) {
   return element('p', {class: 'missing'}, what, how ? ' ' : null, how ? element('code', {}, how) : null);

@@ -51,7 +51,7 @@ function warningBox(document) {
   }
   return element('div', {class: 'verdict care', id: 'warnings'},
     element('b', {}, `Take with care: ${plural(warnings.length, 'warning')}`),
-    element('ul', {}, warnings.map(warning => element('li', {}, warning))));
+    element('ul', {}, warnings.map(warning => element('li', {}, prose(warning)))));
 }
 
 function copyText(text) {

@@ -21,6 +21,12 @@ function throttledTimes(axis) {
   return times;
 }
 
+/** The longest time, in ms, between the first and the last reading of a process; infinite where none was read twice. */
+function longestReading(axis) {
+  const times = axis.processes.filter(entry => entry.readings.length > 1).map(entry => entry.readings[entry.readings.length - 1].at_ms - entry.readings[0].at_ms);
+  return times.length > 0 ? Math.max(...times) : Infinity;
+}
+
 /** Of what belongs to a side of a comparison. */
 const SIDE_CLASSES = [' of-first', ' of-second'];
 
@@ -165,7 +171,11 @@ function drawSampleCharts(container, document, axis, {id, label, entries}) {
   if (throttledTimes(axis).length > 0) entries.push(['throttled', 'held back by heat, power or a cap']);
   container.append(legend(entries), group);
   const absent = STRIPS.filter(strip => strip.expected && !strip.series.some(series => hasSeries(axis, series)));
-  if (absent.length > 0) container.append(missing(`Not shown by this machine: ${absent.map(strip => strip.title).join(', ')}.`));
+  const unknown = absent.filter(strip => longestReading(axis) < strip.shortest);
+  const hidden = absent.filter(strip => !unknown.includes(strip));
+  const titles = strips => strips.map(strip => strip.title).join(', ');
+  if (hidden.length > 0) container.append(missing(`Not shown by this machine: ${titles(hidden)}.`));
+  if (unknown.length > 0) container.append(missing(`Not known, since every process was sampled for less than ${timeText(unknown[0].shortest)}: ${titles(unknown)}.`));
 }
 
 function drawSamples(container, document) {

@@ -2,6 +2,8 @@
 
 const mean = values => sum(values) / values.length;
 
+/** `shortest`: the ms that a process takes at least for the figure to be told: CPU time is counted in ticks of 10 ms, of which gantry
+ * wants 20. */
 const STRIPS = [
   {title: 'clock', unit: 'GHz', expected: true, format: v => `${numberText(v)} GHz`, series: [
     {label: 'clock', className: 's0', value: r => (r.clock_mhz && r.clock_mhz.length ? mean(r.clock_mhz) / 1000 : null)},
@@ -12,7 +14,7 @@ const STRIPS = [
   {title: 'power', unit: 'W', expected: true, zero: true, format: v => `${numberText(v)} W`, series: [
     {label: 'power', className: 's0', value: r => r.power_watts},
     {label: 'GPU power', className: 's1', value: r => r.gpu_power_watts}]},
-  {title: 'other load', unit: '%', zero: true, full: 100, format: v => `${v.toFixed(1)} %`, steps: true, expected: true, series: [
+  {title: 'other load', unit: '%', zero: true, full: 100, format: v => `${v.toFixed(1)} %`, steps: true, expected: true, shortest: 200, series: [
     {label: 'other processes', className: 's0', value: r => (isNumber(r.others_share) ? 100 * r.others_share : null)},
     {label: 'hypervisor', className: 's1', value: r => (isNumber(r.steal_share) ? 100 * r.steal_share : null)}]},
   {title: 'pulse of the slowest core', unit: 'times that of quiet cores', pulses: true, format: v => `${numberText(v)} times`, series: [
