@@ -3,8 +3,8 @@
 // lowest bits.
 #include "host/onnx/converters.h"
 #include "host/onnx/matrix_product.h"
+#include "host/onnx/packed_elements.h"
 #include "host/onnx/quantize.h"
-#include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 
@@ -22,22 +22,6 @@ Blocks read_blocks(NodeImport& n) {
     n.unsupported(UnsupportedKind::kAttribute, "elements of {} bits", b.bits);
   b.count = (b.depth + b.size - 1) / b.size;
   return b;
-}
-
-/// The elements of bytes (…, bytes), of u8: the first `count` of each row.
-Term unpacked(const Term& bytes, int64_t bits, const Dim& count) {
-  if (bits == 8) return bytes;
-  const Term mask = bytes.number_like(static_cast<double>((1 << bits) - 1)), wide = bytes.unsqueezed(-1);
-  std::vector<Term> parts;
-  for (int64_t shift = 0; shift < 8; shift += bits) {
-    const Term part =
-        shift == 0 ? wide : wide.apply(op::shift_right, wide.number_like(static_cast<double>(shift)));
-    parts.push_back(part.apply(op::bitwise_and, mask));
-  }
-  Shape shape = bytes.shape();
-  shape.back() = shape.back() * static_cast<int64_t>(parts.size());
-  const Term all = concatenated(parts, -1).reshaped(shape);
-  return shape.back() == count ? all : all.sliced(-1, 0, count);
 }
 
 /// Bytes (rows, …) as the `count` first elements of each row, of u8.
@@ -98,6 +82,21 @@ void convert_gather_block_quantized(NodeImport& n) {
 }
 
 }  // namespace
+
+Term unpacked(const Term& bytes, int64_t bits, const Dim& count) {
+  if (bits == 8) return bytes;
+  const Term mask = bytes.number_like(static_cast<double>((1 << bits) - 1)), wide = bytes.unsqueezed(-1);
+  std::vector<Term> parts;
+  for (int64_t shift = 0; shift < 8; shift += bits) {
+    const Term part =
+        shift == 0 ? wide : wide.apply(op::shift_right, wide.number_like(static_cast<double>(shift)));
+    parts.push_back(part.apply(op::bitwise_and, mask));
+  }
+  Shape shape = bytes.shape();
+  shape.back() = shape.back() * static_cast<int64_t>(parts.size());
+  const Term all = concatenated(parts, -1).reshaped(shape);
+  return shape.back() == count ? all : all.sliced(-1, 0, count);
+}
 
 void add_nbits_converters(ConverterTable& table) {
   table.push_back({"MatMulNBits", 1, convert_matmul_nbits, kMicrosoft});

@@ -163,7 +163,7 @@ constexpr Group kGroups[] = {
     {kMicrosoft, 1, 7, 2,
      "Attention"},
     {kMicrosoft, 1, 8, 1,
-     "QLinearAdd QLinearMul"},
+     "MoE QLinearAdd QLinearMul"},
     {kMicrosoft, 1, 9, 1,
      "QGemm QLinearConv QLinearWhere"},
     {kMicrosoft, 1, 9, 2,
@@ -178,6 +178,8 @@ constexpr Group kGroups[] = {
      "GroupQueryAttention"},
     {kMicrosoft, 1, 18, 2,
      "QEmbedLayerNormalization"},
+    {kMicrosoft, 1, 20, 1,
+     "QMoE"},
     {kMicrosoft, 1, kAny, 1,
      "QLinearConcat"},
 };
