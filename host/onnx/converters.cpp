@@ -21,6 +21,7 @@ ConverterTable make_table() {
   add_quantized_product_converters(table);
   add_nbits_converters(table);
   add_expert_converters(table);
+  add_bnb4_converters(table);
   add_qattention_converters(table);
   add_conv_converters(table);
   add_pool_converters(table);

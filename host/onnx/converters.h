@@ -32,6 +32,7 @@ void add_qlinear_converters(ConverterTable& table);
 void add_quantized_product_converters(ConverterTable& table);
 void add_nbits_converters(ConverterTable& table);
 void add_expert_converters(ConverterTable& table);
+void add_bnb4_converters(ConverterTable& table);
 void add_qattention_converters(ConverterTable& table);
 void add_conv_converters(ConverterTable& table);
 void add_pool_converters(ConverterTable& table);

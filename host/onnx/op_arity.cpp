@@ -142,7 +142,7 @@ constexpr Group kGroups[] = {
     {kMicrosoft, 1, 2, 1,
      "BiasGelu FastGelu FusedMatMul GatherND GridSample SwiGLU TransposeMatMul Trilu"},
     {kMicrosoft, 1, 3, 1,
-     "DequantizeLinear FusedGemm Pad QuantizeLinear Range"},
+     "DequantizeLinear FusedGemm MatMulBnb4 Pad QuantizeLinear Range"},
     {kMicrosoft, 1, 4, 1,
      "FusedConv GatherBlockQuantized RotaryEmbedding"},
     {kMicrosoft, 1, 4, 3,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "host/support/error.h"
 #include "tests/onnx/one_node.h"
 
 namespace gantry {
@@ -323,6 +324,69 @@ TEST(Products, OfFewBitsHaveAScaleAndAZeroPointABlock) {
       }
       expect_near(node.run<float>(DType::kF32), expected);
     }
+  }
+}
+
+/// 5 columns of 7 elements: an odd number, in blocks of 16 that end within a row.
+TEST(Products, OfFp4AndNf4HaveALargestMagnitudeABlock) {
+  constexpr int64_t kDepth = 7, kColumns = 5, kBlock = 16, kCount = kDepth * kColumns;
+  const std::vector<double> fp4{0,   0.0625 / 12,  8. / 12,  1,  4. / 12,  0.5,  2. / 12,  0.25,
+                                -0., -0.0625 / 12, -8. / 12, -1, -4. / 12, -0.5, -2. / 12, -0.25};
+  // What ONNX Runtime multiplies the identity with.
+  const std::vector<double> nf4{-1.0,
+                                -0.6961928009986877,
+                                -0.5250730514526367,
+                                -0.39491748809814453,
+                                -0.28444138169288635,
+                                -0.18477343022823334,
+                                -0.09105003625154495,
+                                0,
+                                0.07958029955625534,
+                                0.16093020141124725,
+                                0.24611230194568634,
+                                0.33791524171829224,
+                                0.44070982933044434,
+                                0.5626170039176941,
+                                0.7229568362236023,
+                                1.0};
+  const Bytes codes = random_bytes<uint8_t>(kCount, 13, 0, 15);
+  Bytes bytes((kCount + 1) / 2);
+  for (size_t i = 0; i < codes.size(); ++i)
+    bytes[i / 2] |= static_cast<uint8_t>(codes[i] << (i % 2 == 0 ? 4 : 0));
+  const Floats magnitudes{0.5F, 2, 1.25F};
+  Floats x;
+  for (int i = 0; i < 2 * kDepth; ++i) x.push_back(std::sin(static_cast<float>(i)));
+  for (const int64_t kind : {0, 1}) {
+    OneNode node(kMicrosoft, "MatMulBnb4", 21);
+    node.input(DType::kF32, {2, kDepth}, x).input(DType::kU8, {(kCount + 1) / 2}, bytes);
+    node.input(DType::kF32, {3}, magnitudes).with("K", kDepth).with("N", kColumns);
+    node.with("block_size", kBlock).with("quant_type", kind);
+    std::vector<double> expected;
+    for (int64_t m = 0; m < 2; ++m) {
+      for (int64_t c = 0; c < kColumns; ++c) {
+        double sum = 0;
+        for (int64_t k = 0; k < kDepth; ++k) {
+          const auto at = static_cast<size_t>(c * kDepth + k);
+          sum += static_cast<double>(x[static_cast<size_t>(m * kDepth + k)]) *
+                 (kind == 0 ? fp4 : nf4)[codes[at]] * static_cast<double>(magnitudes[at / kBlock]);
+        }
+        expected.push_back(sum);
+      }
+    }
+    expect_near(node.run<float>(DType::kF32), expected);
+  }
+}
+
+TEST(Products, OfOtherCodesThanFp4AndNf4AreRefused) {
+  OneNode node(kMicrosoft, "MatMulBnb4", 21);
+  node.input<float>(DType::kF32, {1, 2}, {1, 2}).input<uint8_t>(DType::kU8, {2}, {0, 0});
+  node.input<float>(DType::kF32, {1}, {1}).with("K", int64_t{2}).with("N", int64_t{2});
+  node.with("block_size", int64_t{16}).with("quant_type", int64_t{2});
+  try {
+    node.results();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("its quant_type is 2, neither 0 (FP4) nor 1 (NF4)"));
   }
 }
 
