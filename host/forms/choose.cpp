@@ -10,6 +10,7 @@
 
 #include "host/costs/conversion_cost.h"
 #include "host/forms/exact_weights.h"
+#include "host/graph/choices.h"
 #include "host/support/error.h"
 #include "host/support/suggest.h"
 #include "host/support/words.h"

@@ -25,11 +25,6 @@ size_t constant_bytes(const TensorType& type) {
 
 }  // namespace
 
-bool has_choices(const Node& node) {
-  const auto defaults = node.op->handle->make_attrs();
-  return defaults != nullptr && !texts(*node.attrs, *defaults).choices.empty();
-}
-
 std::shared_ptr<ConstantData> allocate_constant(const TensorType& type, std::byte** writable) {
   const size_t size = constant_bytes(type);
   // Large ones in huge pages, which Linux hands out several times faster.

@@ -102,10 +102,6 @@ struct Node {
   Value* result(int index = 0) const { return results[static_cast<size_t>(index)]; }
 };
 
-/// Whether something was made of the node so that it is computed in some way: attributes that AttrVisitor::choices()
-/// has, and that are not as they are in a new node.
-bool has_choices(const Node& node);
-
 /// Two dimensions that must be equal when the program runs, for the node named: what type inference had to
 /// assume. Checked by the runtime when it binds the symbols.
 struct DimConstraint {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "host/graph/choices.h"
 #include "host/ops/dense.h"
 #include "host/ops/movement.h"
 #include "host/ops/op.h"
