@@ -2,9 +2,10 @@
 # that of the source tree, and changes with it: what is built against one version is built again for the next.
 #   cmake --build build --target gantry_compiler_library
 #   for part in runtime dev compiler; do cmake --install build --component $part --prefix TREE; done
-set(layers gantry_compiler gantry_loaded_program gantry_string_tensors gantry_driver gantry_forms gantry_target gantry_costs gantry_passes gantry_onnx gantry_custom_ops gantry_codegen gantry_ops
-  gantry_loops
-  gantry_tensor gantry_graph gantry_machine gantry_support)
+# Each before what it links: CMake would name a layer once more behind one that comes later.
+set(layers gantry_compiler gantry_loaded_program gantry_string_tensors gantry_driver gantry_onnx gantry_custom_ops
+  gantry_forms gantry_target gantry_costs gantry_passes gantry_codegen gantry_ops gantry_loops gantry_tensor gantry_graph
+  gantry_machine gantry_support)
 add_library(gantry_compiler_library SHARED library.cpp)
 set_target_properties(gantry_compiler_library PROPERTIES
   OUTPUT_NAME gantry_compiler EXPORT_NAME compiler VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION})
