@@ -2,6 +2,7 @@
 #include "host/onnx/attention_core.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/matrix_product.h"
+#include "host/onnx/normalise.h"
 #include "host/onnx/projected_attention.h"
 #include "host/onnx/rotary.h"
 #include "host/ops/scatter.h"
@@ -173,16 +174,27 @@ Term looked_at(NodeImport& n, const AttentionCore& core, const AttentionStages& 
 /// What later versions of ONNX Runtime have added to the op.
 void refuse_additions(NodeImport& n) {
   if (n.has(12) || n.has(13)) n.unsupported(UnsupportedKind::kValueKind, "quantised cache");
-  if (n.has(14) || n.has(15))
-    n.unsupported(UnsupportedKind::kValueKind, "normalisation of its queries and keys");
   if (n.has(16)) n.unsupported(UnsupportedKind::kValueKind, "lengths of its queries");
   if (n.integer("causal", 1) == 0) n.unsupported(UnsupportedKind::kAttribute, "causal of 0");
   if (n.integer("sliding_window_cache", 0) != 0)
     n.unsupported(UnsupportedKind::kAttribute, "sliding_window_cache");
 }
 
+/// Each head's features (B, heads, L, size) over the root of their mean square, times the weights (size) of
+/// that input; as they are where the node has none.
+Term normalised_heads(const Term& x, size_t weight, const char* epsilon) {
+  NodeImport& n = x.node();
+  if (!n.has(weight)) return x;
+  const Term scale = Term::input(n, weight);
+  if (scale.rank() != 1 || provably_different(scale.dim(0), x.dim(3)))
+    n.fail("its weights {} of a norm should have the size of a head, {}", to_string(scale.shape()),
+           x.dim(3).str());
+  const Term wide = rms_normalised(x.widened(), 3, n.number(epsilon, n.number("qk_norm_epsilon", 1e-6)));
+  return (wide * scale.cast(wide.dtype())).cast(x.dtype());
+}
+
 /// Inputs: query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
-/// position_ids, attention_bias, head_sink. The result's cache is as long as the past's and the new rows
+/// position_ids, attention_bias, head_sink, and from 14 on q_norm_weight, k_norm_weight. The result's cache is as long as the past's and the new rows
 /// together.
 void convert_group_query_attention(NodeImport& n) {
   refuse_additions(n);
@@ -195,6 +207,11 @@ void convert_group_query_attention(NodeImport& n) {
   Term key = split_heads(packed ? given.sliced(2, query_end, key_end) : Term::input(n, 1), key_heads);
   const Term value =
       split_heads(packed ? given.sliced(2, key_end, given.dim(2)) : Term::input(n, 2), key_heads);
+  if (n.has(14) != n.has(15))
+    n.fail("has {} but not {}: its queries and keys are normalised together",
+           n.has(14) ? "q_norm_weight" : "k_norm_weight", n.has(14) ? "k_norm_weight" : "q_norm_weight");
+  query = normalised_heads(query, 14, "q_norm_epsilon");
+  key = normalised_heads(key, 15, "k_norm_epsilon");
   const Dim cached = n.has(3) ? n.type(3).shape.at(2) : Dim(0);
   const Term past = past_lengths(n, cached, query.dim(2));
   if (n.integer("do_rotary", 0) != 0) {

@@ -381,6 +381,87 @@ TEST(GroupQueryAttention, ScoresAndWeightsAreOnnxRuntimes) {
   }
 }
 
+/// A head's features with a mean square of 1, weighted, and turned by `angle`, as their halves are a complex
+/// number each.
+Values normalised_and_turned(const double* x, const Values& weights, double epsilon, double angle) {
+  const size_t size = weights.size(), half = size / 2;
+  double power = 0;
+  for (size_t i = 0; i < size; ++i) power += x[i] * x[i] / static_cast<double>(size);
+  Values y(size);
+  for (size_t i = 0; i < half; ++i) {
+    const double root = std::sqrt(power + epsilon);
+    const std::complex<double> pair(x[i] / root * weights[i], x[half + i] / root * weights[half + i]);
+    const std::complex<double> turned = pair * std::polar(1.0, angle * static_cast<double>(i + 1));
+    y[i] = turned.real();
+    y[half + i] = turned.imag();
+  }
+  return y;
+}
+
+TEST(GroupQueryAttention, QueriesAndKeysAreNormalisedBeforeTheyTurn) {
+  constexpr size_t kHeads = 2, kSize = 4, kLength = 3, kWidth = (kHeads + 2) * kSize;
+  const Given packed = random({1, kLength, kWidth}, 1);
+  const Values query_weights{0.5, -1, 2, 1.5}, key_weights{1, 3, -0.5, 0.25};
+  Given cosines{{kLength, kSize / 2}, {}}, sines = cosines;
+  for (size_t i = 0; i < kLength; ++i) {
+    for (size_t pair = 1; pair <= kSize / 2; ++pair) {
+      cosines.values.push_back(std::cos(0.3 * static_cast<double>(i * pair)));
+      sines.values.push_back(std::sin(0.3 * static_cast<double>(i * pair)));
+    }
+  }
+  const Inputs inputs{{"x", packed}, {"c", cosines}, {"s", sines}};
+  const std::string constant =
+      "initializer { name: 'lengths' dims: 1 data_type: 6 int32_data: [2] } "
+      "initializer { name: 'total' data_type: 6 int32_data: 3 } " +
+      constants("qw", {{kSize}, query_weights}) + constants("kw", {{kSize}, key_weights});
+  const std::string heads =
+      kMicrosoft + integer("num_heads", kHeads) + integer("kv_num_heads", 1) + integer("do_rotary", 1);
+  const auto with = [&](const std::string& norms, const std::string& attributes) {
+    return results(
+        parse(constant + node("GroupQueryAttention", "x - - - - lengths total c s - - - - - " + norms,
+                              "y present", heads + attributes),
+              inputs, "y present", kNewest),
+        inputs);
+  };
+  struct Case {
+    std::string attributes;
+    double query_epsilon, key_epsilon;
+  };
+  const std::string common = attribute("qk_norm_epsilon", "type: FLOAT f: 0.25"),
+                    own = attribute("k_norm_epsilon", "type: FLOAT f: 2");
+  for (const Case& c : {Case{"", 1e-6, 1e-6}, Case{common, 0.25, 0.25}, Case{common + own, 0.25, 2}}) {
+    SCOPED_TRACE(c.attributes);
+    Values expected, present;
+    std::vector<Values> kept;
+    std::vector<const double*> values;
+    for (size_t i = 0; i < kLength; ++i) {
+      const double *row = &packed.values[i * kWidth], angle = 0.3 * static_cast<double>(i);
+      kept.push_back(normalised_and_turned(row + kHeads * kSize, key_weights, c.key_epsilon, angle));
+      present.insert(present.end(), kept.back().begin(), kept.back().end());
+      values.push_back(row + (kHeads + 1) * kSize);
+      std::vector<const double*> keys;
+      for (const Values& key : kept) keys.push_back(key.data());
+      for (size_t h = 0; h < kHeads; ++h) {
+        const Values query = normalised_and_turned(row + h * kSize, query_weights, c.query_epsilon, angle);
+        const Values result = attended(query.data(), keys, values, kSize, 0.5);
+        expected.insert(expected.end(), result.begin(), result.end());
+      }
+    }
+    const auto actual = with("qw kw", c.attributes);
+    expect_near(actual[0], expected, 1e-5);
+    expect_near(actual[1], present, 1e-5);
+  }
+  for (const auto& [norms, message] : {std::pair("qw -", "has q_norm_weight but not k_norm_weight"),
+                                       std::pair("qw total", "its weights () of a norm")}) {
+    try {
+      with(norms, "");
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(message));
+    }
+  }
+}
+
 // --- normalisations of com.microsoft
 
 TEST(SkipLayerNormalization, NormalisesTheSumAndGivesIt) {
