@@ -60,6 +60,7 @@ ConverterTable make_table() {
   add_microsoft_fused_converters(table);
   add_microsoft_attention_converters(table);
   add_diffusion_converters(table);
+  add_gated_converters(table);
   std::sort(table.begin(), table.end(),
             [](const Converter& a, const Converter& b) { return order_of(a) < order_of(b); });
   return table;

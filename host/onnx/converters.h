@@ -71,6 +71,7 @@ void add_microsoft_converters(ConverterTable& table);
 void add_microsoft_fused_converters(ConverterTable& table);
 void add_microsoft_attention_converters(ConverterTable& table);
 void add_diffusion_converters(ConverterTable& table);
+void add_gated_converters(ConverterTable& table);
 
 /// By domain, then by op, then by opset.
 const ConverterTable& all_converters();
