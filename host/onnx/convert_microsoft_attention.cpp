@@ -194,8 +194,8 @@ Term normalised_heads(const Term& x, size_t weight, const char* epsilon) {
 }
 
 /// Inputs: query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
-/// position_ids, attention_bias, head_sink, and from 14 on q_norm_weight, k_norm_weight. The result's cache is as long as the past's and the new rows
-/// together.
+/// position_ids, attention_bias, head_sink, and from 14 on q_norm_weight, k_norm_weight. The result's cache
+/// is as long as the past's and the new rows together.
 void convert_group_query_attention(NodeImport& n) {
   refuse_additions(n);
   const int64_t heads = heads_of(n, "num_heads"), key_heads = heads_of(n, "kv_num_heads");
@@ -246,31 +246,6 @@ void convert_group_query_attention(NodeImport& n) {
   if (n.wants(3)) n.set(3, looked_at(n, core, stages));
 }
 
-/// Inputs: data (B, L, heads * size) or (B, heads, L, size), positions (1) of the first row or (B, L),
-/// cosines, sines.
-void convert_rotary_embedding(NodeImport& n) {
-  const Term x = Term::input(n, 0);
-  if (n.integer("is_packed_batching", 0) != 0)
-    n.unsupported(UnsupportedKind::kAttribute, "is_packed_batching");
-  const bool flat = x.rank() == 3;
-  const Dim length = x.dim(flat ? 1 : 2);
-  Term positions = Term::input(n, 1).cast(DType::kI64);
-  if (positions.rank() == 1) positions = (positions + Term::range(n, length)).reshaped({1, length});
-  const int64_t turning = n.integer("rotary_embedding_dim", 0);
-  const Rotation rotation{gather(Term::input(n, 2), positions, 0), gather(Term::input(n, 3), positions, 0),
-                          n.integer("interleaved", 0) != 0, turning};
-  if (!flat) return n.set(0, rotated(x, rotation, 2, 3));
-  int64_t heads = n.integer("num_heads", 0);
-  const Dim half = n.type(2).shape.at(1);
-  if (heads == 0) {  // those of the cosines' size
-    const Dim count = floordiv(x.dim(2), half * 2);
-    if (!count.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "number of heads");
-    heads = count.value();
-  }
-  const Term split = x.reshaped({x.dim(0), length, heads, floordiv(x.dim(2), heads)});
-  n.set(0, rotated(split, rotation, 1, 3).reshaped(x.shape()));
-}
-
 }  // namespace
 
 void convert_projected_attention(NodeImport& n, const ProjectedAttention& attention) {
@@ -302,7 +277,6 @@ void add_microsoft_attention_converters(ConverterTable& table) {
       {"MultiHeadAttention", 1, convert_multi_head_attention, kMicrosoft},
       {"Attention", 1, convert_attention, kMicrosoft},
       {"GroupQueryAttention", 1, convert_group_query_attention, kMicrosoft},
-      {"RotaryEmbedding", 1, convert_rotary_embedding, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }
