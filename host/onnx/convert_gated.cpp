@@ -74,6 +74,24 @@ void convert_scaled_silu(NodeImport& n) {
   n.set(0, rounded * sigmoid(rounded.widened()).cast(x.dtype()));
 }
 
+/// swish(gate) * (linear + activation_beta), both limited; without input 1 the halves of input 0.
+void convert_swiglu(NodeImport& n) {
+  const Term given = Term::input(n, 0), x = given.widened();
+  const Dim half = floordiv(x.dim(-1), 2);
+  if (!n.has(1) && provably_different(half * 2, x.dim(-1)))
+    n.fail("the last dimension of its data {} has no halves", n.type(0).str());
+  Term gate = n.has(1) ? x : x.sliced(-1, 0, half);
+  Term linear = n.has(1) ? Term::input(n, 1).widened() : x.sliced(-1, half, x.dim(-1));
+  const double limit = n.number("limit", 0);
+  if (limit > 0) {
+    gate = minimum(gate, limit);
+    linear = maximum(minimum(linear, limit), -limit);
+  }
+  Term open = gate * sigmoid(gate * n.number("activation_alpha", 1));
+  if (n.integer("round_activation", 0) != 0) open = open.cast(given.dtype()).cast(open.dtype());
+  n.set(0, (open * (linear + n.number("activation_beta", 0))).cast(given.dtype()));
+}
+
 /// x + y * gate; gates (…, 1).
 void convert_gated_add(NodeImport& n) {
   if (n.has(3)) n.unsupported(UnsupportedKind::kValueKind, "a gate that is projected");
@@ -89,6 +107,7 @@ void add_gated_converters(ConverterTable& table) {
       {"LinearAttentionGate", 1, convert_linear_attention_gate, kMicrosoft},
       {"ScaledSiLU", 1, convert_scaled_silu, kMicrosoft},
       {"GatedAdd", 1, convert_gated_add, kMicrosoft},
+      {"SwiGLU", 1, convert_swiglu, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -35,6 +35,18 @@ void convert_fused_matmul(NodeImport& n) {
   n.set(0, y * n.number("alpha", 1));
 }
 
+/// Rows of input 0 (M, D) against those of input 1 (K, D): (M, K).
+void convert_cdist(NodeImport& n) {
+  const Term a = Term::input(n, 0), b = Term::input(n, 1);
+  if (a.rank() != 2 || b.rank() != 2)
+    n.fail("its data {} and {} should have 2 dimensions", n.type(0).str(), n.type(1).str());
+  const std::string metric = n.text("metric", "sqeuclidean");
+  if (metric != "sqeuclidean" && metric != "euclidean")
+    n.unsupported(UnsupportedKind::kAttribute, "metric '{}'", metric);
+  const Term squares = sum(square(a.unsqueezed(1) - b.unsqueezed(0)), {2});
+  n.set(0, metric == "euclidean" ? sqrt(squares) : squares);
+}
+
 // --- activations
 
 /// Of the data with a bias, if there is one.
@@ -69,7 +81,8 @@ Term layer_norm(const Term& x, Value* gamma, Value* beta, double epsilon) {
 }
 
 Term rms_norm(const Term& given, size_t gamma, int64_t axis, double epsilon) {
-  return rms_normalised(given.widened(), axis, epsilon).cast(given.dtype()) * Term::input(given.node(), gamma);
+  return rms_normalised(given.widened(), axis, epsilon).cast(given.dtype()) *
+         Term::input(given.node(), gamma);
 }
 
 /// The data, what skips a layer, and a bias.
@@ -137,6 +150,7 @@ void add_microsoft_converters(ConverterTable& table) {
   const Converter entries[] = {
       {"FusedMatMul", 1, convert_fused_matmul, kMicrosoft},
       {"TransposeMatMul", 1, convert_fused_matmul, kMicrosoft},  // its name before
+      {"CDist", 1, convert_cdist, kMicrosoft},
       {"Gelu", 1, [](NodeImport& n) { convert_gelu(n, false); }, kMicrosoft},
       {"BiasGelu", 1, [](NodeImport& n) { convert_gelu(n, false); }, kMicrosoft},
       {"FastGelu", 1, [](NodeImport& n) { convert_gelu(n, true); }, kMicrosoft},

@@ -140,8 +140,8 @@ constexpr Group kGroups[] = {
     {kMicrosoft, 1, 1, 3,
      "Unique"},
     {kMicrosoft, 1, 2, 1,
-     "BiasGelu BiasSplitGelu BranchwiseRMSNorm FastGelu FusedMatMul GatherND GridSample ScaledSiLU "
-     "SwiGLU TransposeMatMul Trilu"},
+     "BiasGelu BiasSplitGelu BranchwiseRMSNorm CDist FastGelu FusedMatMul GatherND GridSample "
+     "ScaledSiLU SwiGLU TransposeMatMul Trilu"},
     {kMicrosoft, 1, 3, 1,
      "BiasAdd DequantizeLinear FusedGemm GatedRMSNorm GroupNorm NhwcConv Pad QuantizeLinear Range"},
     {kMicrosoft, 1, 4, 1,

@@ -462,6 +462,28 @@ TEST(GroupQueryAttention, QueriesAndKeysAreNormalisedBeforeTheyTurn) {
   }
 }
 
+// --- distances of com.microsoft
+
+TEST(CDist, IsOfEveryPairOfRows) {
+  constexpr size_t kFirst = 4, kSecond = 3, kSize = 5;
+  const Inputs inputs{{"a", random({kFirst, kSize}, 1)}, {"b", random({kSecond, kSize}, 2)}};
+  for (const std::string metric : {"sqeuclidean", "euclidean"}) {
+    Values expected;
+    for (size_t i = 0; i < kFirst; ++i) {
+      for (size_t j = 0; j < kSecond; ++j) {
+        double squares = 0;
+        for (size_t d = 0; d < kSize; ++d)
+          squares +=
+              std::pow(inputs[0].second.values[i * kSize + d] - inputs[1].second.values[j * kSize + d], 2);
+        expected.push_back(metric == "euclidean" ? std::sqrt(squares) : squares);
+      }
+    }
+    const std::string rest = attribute("metric", fmt::format("type: STRING s: '{}'", metric));
+    expect_near(results(parse(node("CDist", "a b", "y", kMicrosoft + rest), inputs, "y", kNewest), inputs)[0],
+                expected, 1e-4);
+  }
+}
+
 // --- normalisations of com.microsoft
 
 TEST(SkipLayerNormalization, NormalisesTheSumAndGivesIt) {

@@ -113,6 +113,28 @@ TEST(ScaledSiLU, AScaleOfItsOwnGoesBeforeTheAttribute) {
   }
 }
 
+TEST(MicrosoftSwiGLU, HalvesOfOneInputAreAsTwoAndBothAreLimited) {
+  for (const double limit : {0.0, 0.75}) {
+    const auto limited = [&](double v) { return limit > 0 ? std::min(v, limit) : v; };
+    const Inputs two{{"g", random({kRows, kSize}, 1)}, {"u", random({kRows, kSize}, 2)}};
+    Inputs one{{"g", {{kRows, 2 * kSize}, {}}}};
+    Values expected;
+    for (size_t row = 0; row < kRows; ++row) {
+      for (const auto& [name, half] : two)
+        one[0].second.values.insert(one[0].second.values.end(), &half.values[row * kSize],
+                                    &half.values[row * kSize] + kSize);
+      for (size_t i = row * kSize; i < (row + 1) * kSize; ++i) {
+        const double gate = limited(two[0].second.values[i]), up = limited(two[1].second.values[i]);
+        expected.push_back(gate * sigmoid(1.5 * gate) * ((limit > 0 ? std::max(up, -limit) : up) + 0.5));
+      }
+    }
+    const std::string rest = kMicrosoft + number("limit", limit) + number("activation_alpha", 1.5) +
+                             number("activation_beta", 0.5);
+    expect_near(only_result(node("SwiGLU", "g u", "y", rest), two), expected, 1e-5);
+    expect_near(only_result(node("SwiGLU", "g", "y", rest), one), expected, 1e-5);
+  }
+}
+
 TEST(GatedAdd, AGateIsOfARow) {
   const Inputs inputs{
       {"x", random({2, 3, kSize}, 1)}, {"z", random({2, 3, kSize}, 2)}, {"g", random({2, 3, 1}, 3)}};
