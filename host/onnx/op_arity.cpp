@@ -145,7 +145,7 @@ constexpr Group kGroups[] = {
     {kMicrosoft, 1, 3, 1,
      "BiasAdd DequantizeLinear FusedGemm GatedRMSNorm GroupNorm NhwcConv Pad QuantizeLinear Range"},
     {kMicrosoft, 1, 4, 1,
-     "FusedConv GatedAdd GatherBlockQuantized MRotaryEmbedding RotaryEmbedding"},
+     "CropAndResize FusedConv GatedAdd GatherBlockQuantized MRotaryEmbedding RotaryEmbedding"},
     {kMicrosoft, 1, 4, 2,
      "LinearAttentionGate"},
     {kMicrosoft, 1, 4, 3,
