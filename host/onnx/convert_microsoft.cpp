@@ -47,6 +47,25 @@ void convert_cdist(NodeImport& n) {
   n.set(0, metric == "euclidean" ? sqrt(squares) : squares);
 }
 
+/// Slices of `size` elements along an axis, every `step` elements; the elements of each are the last axis.
+void convert_unfold_tensor(NodeImport& n) {
+  const Term x = Term::input(n, 0);
+  if (x.rank() < 1) n.fail("its data have no axis");
+  const int64_t axis = n.axis(n.integer("dim", -1), x.rank());
+  const int64_t size = n.integer("size", 0), step = n.integer("step", 1);
+  const Dim& length = x.dim(axis);
+  if (size < 1 || step < 1 || (length.is_constant() && length.value() < size))
+    n.fail("has slices of {} elements every {} of an axis of {}", size, step, length.str());
+  const Dim count = floordiv(length - size, step) + 1;
+  const Term first = (Term::range(n, count) * static_cast<double>(step)).unsqueezed(1);
+  const Term slices = gather(x, first + Term::range(n, size), axis);
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i <= x.rank(); ++i)
+    if (i != axis + 1) axes.push_back(i);
+  axes.push_back(axis + 1);
+  n.set(0, slices.transposed(axes));
+}
+
 // --- activations
 
 /// Of the data with a bias, if there is one.
@@ -151,6 +170,7 @@ void add_microsoft_converters(ConverterTable& table) {
       {"FusedMatMul", 1, convert_fused_matmul, kMicrosoft},
       {"TransposeMatMul", 1, convert_fused_matmul, kMicrosoft},  // its name before
       {"CDist", 1, convert_cdist, kMicrosoft},
+      {"UnfoldTensor", 1, convert_unfold_tensor, kMicrosoft},
       {"Gelu", 1, [](NodeImport& n) { convert_gelu(n, false); }, kMicrosoft},
       {"BiasGelu", 1, [](NodeImport& n) { convert_gelu(n, false); }, kMicrosoft},
       {"FastGelu", 1, [](NodeImport& n) { convert_gelu(n, true); }, kMicrosoft},

@@ -136,7 +136,7 @@ constexpr Group kGroups[] = {
     {kTraining, 1, kAny, kAny,
      "Adagrad Adam Gradient Momentum"},
     {kMicrosoft, 1, 1, 1,
-     "Gelu Inverse NhwcMaxPool QuickGelu Tokenizer"},
+     "Gelu Inverse NhwcMaxPool QuickGelu Tokenizer UnfoldTensor"},
     {kMicrosoft, 1, 1, 3,
      "Unique"},
     {kMicrosoft, 1, 2, 1,

@@ -484,6 +484,25 @@ TEST(CDist, IsOfEveryPairOfRows) {
   }
 }
 
+// --- slices of com.microsoft
+
+TEST(UnfoldTensor, ElementsOfSlicesAreTheLastAxis) {
+  constexpr size_t kBefore = 2, kLength = 7, kBehind = 3;
+  const Inputs inputs{{"x", random({kBefore, kLength, kBehind}, 1)}};
+  for (const auto& [size, step] : {std::pair<size_t, size_t>{3, 2}, {2, 1}, {2, 4}, {7, 1}}) {
+    Values expected;
+    for (size_t i = 0; i < kBefore; ++i)
+      for (size_t first = 0; first + size <= kLength; first += step)
+        for (size_t j = 0; j < kBehind; ++j)
+          for (size_t at = first; at < first + size; ++at)
+            expected.push_back(inputs[0].second.values[(i * kLength + at) * kBehind + j]);
+    const std::string rest = integer("dim", -2) + integer("size", static_cast<int64_t>(size)) +
+                             integer("step", static_cast<int64_t>(step));
+    const std::string nodes = node("UnfoldTensor", "x", "y", kMicrosoft + rest);
+    expect_near(results(parse(nodes, inputs, "y", kNewest), inputs)[0], expected, 0);
+  }
+}
+
 // --- normalisations of com.microsoft
 
 TEST(SkipLayerNormalization, NormalisesTheSumAndGivesIt) {
