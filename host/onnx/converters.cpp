@@ -60,7 +60,6 @@ ConverterTable make_table() {
   add_microsoft_fused_converters(table);
   add_microsoft_attention_converters(table);
   add_microsoft_rotary_converters(table);
-  add_bnb4_converters(table);
   add_crop_converters(table);
   add_diffusion_converters(table);
   add_gated_converters(table);

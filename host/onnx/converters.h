@@ -71,7 +71,6 @@ void add_microsoft_converters(ConverterTable& table);
 void add_microsoft_fused_converters(ConverterTable& table);
 void add_microsoft_attention_converters(ConverterTable& table);
 void add_microsoft_rotary_converters(ConverterTable& table);
-void add_bnb4_converters(ConverterTable& table);
 void add_crop_converters(ConverterTable& table);
 void add_diffusion_converters(ConverterTable& table);
 void add_gated_converters(ConverterTable& table);

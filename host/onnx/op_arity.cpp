@@ -143,7 +143,8 @@ constexpr Group kGroups[] = {
      "BiasGelu BiasSplitGelu BranchwiseRMSNorm CDist FastGelu FusedMatMul GatherND GridSample "
      "ScaledSiLU SwiGLU TransposeMatMul Trilu"},
     {kMicrosoft, 1, 3, 1,
-     "BiasAdd DequantizeLinear FusedGemm GatedRMSNorm GroupNorm NhwcConv Pad QuantizeLinear Range"},
+     "BiasAdd DequantizeLinear FusedGemm GatedRMSNorm GroupNorm MatMulBnb4 NhwcConv Pad "
+     "QuantizeLinear Range"},
     {kMicrosoft, 1, 4, 1,
      "CropAndResize FusedConv GatedAdd GatherBlockQuantized MRotaryEmbedding RotaryEmbedding"},
     {kMicrosoft, 1, 4, 2,
