@@ -92,6 +92,9 @@ void convert_microsoft_linear_attention(NodeImport& n) {
   attend(n, query_heads < heads ? shared_by(query, heads) : query, shared_by(key, heads));
 }
 
+/// So that a window's extent is a number that i64 has.
+constexpr int64_t kMostDilation = int64_t{1} << 31;
+
 struct CausalConv {
   int64_t dilation = 1;
   bool channels_last = false;  ///< data and states (B, L, channels…) rather than (B, channels, L)
@@ -155,7 +158,8 @@ void convert_microsoft_causal_conv(NodeImport& n) {
   if (n.integer("state_channels_last", -1) != -1)
     n.unsupported(UnsupportedKind::kAttribute, "state_channels_last");
   const CausalConv conv{n.integer("dilation", 1), n.integer("channels_last", 0) != 0};
-  if (conv.dilation < 1) n.fail("its dilation is {}", conv.dilation);
+  if (conv.dilation < 1 || conv.dilation > kMostDilation)
+    n.fail("its dilation {} should be from 1 to {}", conv.dilation, kMostDilation);
   convolve_causally(n, conv);
 }
 
