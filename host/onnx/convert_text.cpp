@@ -4,7 +4,6 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/term.h"
 #include "host/onnx/texts.h"
-#include "host/ops/movement.h"
 #include "host/ops/text.h"
 
 namespace gantry {
@@ -116,9 +115,6 @@ void convert_tokenizer(NodeImport& n) {
   if (counted->least < 1) n.fail("its mincharnum is {}, less than 1", counted->least);
   if (const auto compiled = runtime::Pattern::compile(counted->pattern); !compiled.ok())
     n.fail("{}", compiled.status().message());
-  // Of no texts the result has no axis of its own: as the input is.
-  const Shape& shape = n.input(0)->type.shape;
-  if (!shape.empty() && shape.back() == Dim(0)) return n.set(0, n.add(op::identity, {n.input(0)}));
   Value* count = n.add(text::token_count, {n.input(0)}, counted);
   auto attrs = std::make_shared<TokenAttrs>(*counted);
   attrs->width = n.bind(count, "tokens")[0];

@@ -158,14 +158,6 @@ TEST(Texts, MayHaveNoTokens) {
   }
 }
 
-TEST(Texts, OfNoneTokensAreAsTheyAre) {
-  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{0}, {2, 0}}) {
-    OneNode none = tokenizer("a");
-    none.texts(shape, {});
-    EXPECT_EQ(none.results().at(0)->type.shape, Shape(shape.begin(), shape.end()));
-  }
-}
-
 TEST(Texts, CharactersThatLookLikeRepetitionsAreNone) {
   OneNode escaped = tokenizer(R"(a\*?)");
   escaped.texts({1}, {"a*a?"});
