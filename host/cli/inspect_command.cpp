@@ -52,14 +52,14 @@ Inspection inspect(const Options& options) {
 void check_options(const Options& options) {
   if (!options.custom_ops.empty() && is_module_file(options.file))
     user_error("{}: is a module, which holds the code of its custom ops; leave out --custom-ops", options.file);
-  if (!options.shapes.empty() && is_module_file(options.file))
-    user_error("{}: is a module, whose sizes are those that it was compiled for; leave out --shape",
-               options.file);
-  if (!options.sizes.empty() && is_module_file(options.file))
-    user_error("{}: is a module, whose sizes are those that it was compiled for; leave out --dim", options.file);
-  if (!options.inspect.kept_inputs.empty() && is_module_file(options.file))
-    user_error("{}: is a module, whose inputs are those that it was compiled with; leave out --keep-input",
-               options.file);
+  const auto refuse_of_module = [&](bool given, const char* option, const char* what) {
+    if (given && is_module_file(options.file))
+      user_error("{}: is a module, whose {}; leave out {}", options.file, what, option);
+  };
+  constexpr const char* kSizes = "sizes are those that it was compiled for";
+  refuse_of_module(!options.shapes.empty(), "--shape", kSizes);
+  refuse_of_module(!options.sizes.empty(), "--dim", kSizes);
+  refuse_of_module(!options.inspect.kept_inputs.empty(), "--keep-input", "inputs are those that it was compiled with");
   if (options.inspect.steps && !is_module_file(options.file)) {
     user_error("{}: is a model, and only a module has a plan; leave out --steps, or compile it first",
                options.file);

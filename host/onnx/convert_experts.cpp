@@ -4,12 +4,12 @@
 //
 // All experts compute all rows: their layers side by side are one dense layer, and a share of 0 takes what
 // was not chosen out of the second one's operand.
-#include <limits>
 #include <optional>
 
 #include "host/onnx/converters.h"
 #include "host/onnx/matrix_product.h"
 #include "host/onnx/packed_elements.h"
+#include "host/onnx/swiglu.h"
 #include "host/onnx/term.h"
 #include "host/ops/activation.h"
 #include "host/ops/scatter.h"
@@ -79,28 +79,19 @@ Term through(const Term& x, const Layer& layer) {
   return y.reshaped({x.dim(0), experts, outputs});
 }
 
-/// gate * sigmoid(alpha * gate) * (linear + beta), both limited.
-Term swiglu(NodeImport& n, Term gate, Term linear) {
-  const double limit = n.number("swiglu_limit", std::numeric_limits<double>::infinity());
-  if (limit < std::numeric_limits<double>::infinity()) {
-    gate = minimum(gate, limit);
-    linear = maximum(minimum(linear, limit), -limit);
-  }
-  const Term open = sigmoid(gate * n.number("activation_alpha", 1));
-  return gate * open * (linear + n.number("activation_beta", 0));
-}
-
 /// The first layer's results with the activation; `third`: what the gate of SwiGLU is multiplied with, where
 /// that is a layer of its own.
 Term activated(NodeImport& n, const Term& z, const std::optional<Term>& third) {
   const std::string name = n.text("activation_type", "relu");
   if (name == "swiglu") {
     const int64_t fusion = n.integer("swiglu_fusion", 0);
+    SwigluLimits limits;
+    if (n.has_attribute("swiglu_limit")) limits.limit = n.number("swiglu_limit", 0);
     const Dim width = z.dim(2), half = floordiv(width, 2);
-    if (fusion == 1) return swiglu(n, z.strided(2, 0, width, 2), z.strided(2, 1, width, 2));
-    if (fusion == 2) return swiglu(n, z.sliced(2, 0, half), z.sliced(2, half, width));
+    if (fusion == 1) return swiglu(z.strided(2, 0, width, 2), z.strided(2, 1, width, 2), limits);
+    if (fusion == 2) return swiglu(z.sliced(2, 0, half), z.sliced(2, half, width), limits);
     if (!third) n.fail("its swiglu_fusion is {}, so that it should have a third layer", fusion);
-    return swiglu(n, z, *third);
+    return swiglu(z, *third, limits);
   }
   if (third) n.unsupported(UnsupportedKind::kAttribute, "a third layer with activation_type '{}'", name);
   if (name == "identity") return z;

@@ -2,6 +2,7 @@
 // Runtime's documentation of its contrib operators, as its kernels for CPUs have them.
 #include "host/onnx/converters.h"
 #include "host/onnx/normalise.h"
+#include "host/onnx/swiglu.h"
 #include "host/onnx/term.h"
 #include "host/ops/activation.h"
 
@@ -80,16 +81,12 @@ void convert_swiglu(NodeImport& n) {
   const Dim half = floordiv(x.dim(-1), 2);
   if (!n.has(1) && provably_different(half * 2, x.dim(-1)))
     n.fail("the last dimension of its data {} has no halves", n.type(0).str());
-  Term gate = n.has(1) ? x : x.sliced(-1, 0, half);
-  Term linear = n.has(1) ? Term::input(n, 1).widened() : x.sliced(-1, half, x.dim(-1));
-  const double limit = n.number("limit", 0);
-  if (limit > 0) {
-    gate = minimum(gate, limit);
-    linear = maximum(minimum(linear, limit), -limit);
-  }
-  Term open = gate * sigmoid(gate * n.number("activation_alpha", 1));
-  if (n.integer("round_activation", 0) != 0) open = open.cast(given.dtype()).cast(open.dtype());
-  n.set(0, (open * (linear + n.number("activation_beta", 0))).cast(given.dtype()));
+  const Term gate = n.has(1) ? x : x.sliced(-1, 0, half);
+  const Term linear = n.has(1) ? Term::input(n, 1).widened() : x.sliced(-1, half, x.dim(-1));
+  SwigluLimits limits;
+  if (const double limit = n.number("limit", 0); limit > 0) limits.limit = limit;
+  if (n.integer("round_activation", 0) != 0) limits.rounding = given.dtype();
+  n.set(0, swiglu(gate, linear, limits).cast(given.dtype()));
 }
 
 /// x + y * gate; gates (…, 1).

@@ -26,8 +26,7 @@ using ManagedTensor = std::unique_ptr<DLManagedTensor, DeleteManaged>;
 class InputArray {
  public:
   /// `name`: of the input, for messages. User errors: no array, not in the CPU's memory, elements of a kind
-  /// or byte order that no model has, more dimensions than a model's tensors,
-  /// masked or negated elements.
+  /// or byte order that no model has, more dimensions than a model's tensors, masked or negated elements.
   InputArray(const pybind11::handle& array, const std::string& name);
   InputArray(const InputArray&) = delete;
   InputArray& operator=(const InputArray&) = delete;
