@@ -1,6 +1,7 @@
 // Loops of a stage from its region and its schedule: extents, values of the original axes, guards.
 #include <algorithm>
 
+#include "host/loops/loop_limits.h"
 #include "host/loops/stage_program.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
@@ -85,6 +86,8 @@ void StageProgram::check_leaf(const StageState& state, size_t i, const Expr& ext
     internal_error("{}: the vectorized loop {} has the extent {}, which is not constant", stage.op()->name,
                    leaf->name(), to_string(extent));
   }
+  const std::string excess = excess_of(kind, constant_of(extent).value_or(0));
+  internal_check(excess.empty(), "{}: the loop {} {}", stage.op()->name, leaf->name(), excess);
   internal_check(schedule.for_gpu || (kind != LoopKind::kBlock && kind != LoopKind::kThread),
                  "{}: {} is bound to blocks or threads, but kernel {} is for a CPU", stage.op()->name,
                  leaf->name(), kernel.name);

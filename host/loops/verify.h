@@ -12,8 +12,9 @@
 // every loop, let, condition and predicate on the way is known and lets the access through, and its index is outside.
 // What depends on loaded values is not judged; sizes that are symbols are tried.
 //
-// Loops. Vectorized and unrolled ones have constant extents. Block and thread loops are where a GPU's may be: a thread
-// of a block is chosen once, and extents are constants of at most 1024 threads.
+// Loops. Vectorized and unrolled ones have constant extents, of at most kMaxLanes lanes (host/loops/loop_limits.h). Block
+// and thread loops are where a GPU's may be: a thread of a block is chosen once, and extents are constants of at most
+// 1024 threads.
 // Barriers, shuffles and matrix instructions are inside launches, where no condition, bound or loop around them
 // depends on the thread. What a device does not have (prefetches on a GPU, shared memory on a CPU) is not used on it.
 #pragma once

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "host/loops/loop_limits.h"
 #include "host/loops/loop_verifier.h"
 #include "host/tensor/fold.h"
 
@@ -100,7 +101,9 @@ void LoopVerifier::check_kind(const ForNode& node) const {
   const std::string name = to_string(node.var);
   switch (node.loop) {
     case LoopKind::kVectorized:
-      return expect(constant, "the vectorized loop {} has an extent that is not constant", name);
+      expect(constant, "the vectorized loop {} has an extent that is not constant", name);
+      return expect(*constant_of(node.extent) <= kMaxLanes, "the vectorized loop {} {}", name,
+                    excess_of(node.loop, *constant_of(node.extent)));
     case LoopKind::kUnrolled:
       return expect(constant, "the unrolled loop {} has an extent that is not constant", name);
     case LoopKind::kParallel:

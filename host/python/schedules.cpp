@@ -200,13 +200,13 @@ void add_loop_primitives(py::class_<ScheduledStage>& type) {
           [](const ScheduledStage& self, const Axis& axis) {
             self.change([&](Stage& stage) { stage.vectorize(axis.axis); });
           },
-          py::arg("axis"), "An iteration a vector lane; a reduction keeps one accumulator a lane.")
+          py::arg("axis"), "An iteration a vector lane, at most 2048; a reduction keeps one accumulator a lane.")
       .def(
           "unroll",
           [](const ScheduledStage& self, const Axis& axis) {
             self.change([&](Stage& stage) { stage.unroll(axis.axis); });
           },
-          py::arg("axis"), "Writes the iterations out one after another.")
+          py::arg("axis"), "Writes the iterations, at most 1024, out one after another.")
       .def(
           "parallel",
           [](const ScheduledStage& self, const Axis& axis, const py::object& rounds) {

@@ -51,8 +51,10 @@ class Stage {
   IterVarPtr fuse(IterVarPtr outer, IterVarPtr inner);
   /// Puts the named leaves into this order, in the places that they hold together.
   void reorder(std::vector<IterVarPtr> order);
-  /// The axis's extent must be constant; a vectorized reduction keeps one accumulator a lane.
+  /// The axis's extent must be constant, and host/loops/loop_limits.h allow as many lanes; a vectorized reduction keeps
+  /// one accumulator a lane.
   void vectorize(const IterVarPtr& axis);
+  /// As many iterations as host/loops/loop_limits.h allows; a loop of unknown extent stays one.
   void unroll(const IterVarPtr& axis);
   /// Iterations run on the thread pool; outermost loops of root stages only. Each thread gets a range of
   /// them, or the same range of each of so many rounds: where an outer axis is fused into this one that the

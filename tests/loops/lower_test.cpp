@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/support/error.h"
 #include "host/tensor/simplify.h"
 #include "tests/loops/run_schedule.h"
 
@@ -368,6 +369,30 @@ TEST(UnmaskUpdates, LanesInThePaddingOfAMaximumAreLeftAsTheyAre) {
   const std::string text = to_string(run_loop_passes(lower_schedule(s, {x}, "k")));
   EXPECT_THAT(text, testing::HasSubstr("select(")) << text;
   EXPECT_THAT(text, testing::Not(testing::ContainsRegex("\n *y\\.cache[^=]* if "))) << text;
+}
+
+TEST(LoopLimits, LoopsThatAreRunAtOnceOrWrittenOutHaveABound) {
+  const auto lowered = [](void (Stage::*primitive)(const IterVarPtr&), int64_t factor) -> std::string {
+    auto x = placeholder({int64_t{1} << 33}, DType::kF32, "x");
+    auto y = compute(
+        {int64_t{1} << 33}, [&](auto& i) { return x({i[0]}) + float_imm(DType::kF32, 1); }, "y");
+    Schedule s({y});
+    (s[y].*primitive)(s[y].split(s[y].axes()[0], factor).second);
+    try {
+      lower_schedule(s, {x}, "k");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(lowered(&Stage::vectorize, 2048), "");
+  EXPECT_EQ(lowered(&Stage::vectorize, 2049),
+            "y: the loop i0.i has 2049 lanes, at most 2048 are possible: split it and vectorize the inner loop");
+  EXPECT_THAT(lowered(&Stage::vectorize, int64_t{1} << 32), testing::HasSubstr("has 4294967296 lanes"))
+      << "which an int does not hold";
+  EXPECT_EQ(lowered(&Stage::unroll, 1024), "");
+  EXPECT_EQ(lowered(&Stage::unroll, 1025),
+            "y: the loop i0.i writes out 1025 iterations, at most 1024 are possible: split it and unroll the inner loop");
 }
 
 /// Rows of sums in vectors of 8 of `n` columns, as products of unknown extents are scheduled.

@@ -264,6 +264,15 @@ TEST_F(VerifyTest, VectorsAndUnrolledLoopsHaveConstantExtents) {
   }
 }
 
+TEST_F(VerifyTest, VectorsFitRegisters) {
+  const Buffer wide = buffer("wide", 2049);
+  const auto clear = [&](int64_t lanes) {
+    return allocate(wide, for_loop(j, 0, lanes, LoopKind::kVectorized, store(wide, j, f32(0))));
+  };
+  expect_fine(clear(2048));
+  expect_refused(clear(2049), "the vectorized loop j has 2049 lanes, at most 2048 are possible", "for j in [0, +2049)");
+}
+
 TEST_F(VerifyTest, AParallelLoopInsideAnotherIsRunByOneThread) {
   const Buffer kept = buffer("kept", 4, BufferScope::kThread);
   const auto nest = [&](const Expr& value) {

@@ -390,6 +390,24 @@ def scheduled(change):
     return te.lower(schedule, [X])
 
 
+def wide_kernel(mark):
+    """A stage whose inner loop has 2^20 iterations, which end up in one vector or in straight code."""
+    long = te.placeholder((2**22,), 'f32', 'long')
+    wide = te.compute((2**22,), lambda i: long[i] + 1, 'wide')
+    schedule = te.Schedule(wide)
+    mark(schedule[wide], schedule[wide].split(schedule[wide].axes[0], 2**20)[1])
+    return te.lower(schedule, [long])
+
+
+def wide_nest(kind):
+    long = te.placeholder((2**20,), 'f32', 'long')
+
+    def clear(nest):
+        nest.loop('i', 2**20, lambda i: nest.store(nest.result(0), i, 0), kind=kind)
+
+    return te.lower(te.Schedule(te.extern_kernel([long], [(2**20,)], ['f32'], clear)), [long])
+
+
 @pytest.mark.parametrize('call, message', [
     (lambda: te.placeholder((4, 0)), 'dimension 1 of its shape is 0'),
     (lambda: te.placeholder('four'), "is 'f', which is no whole number"),
@@ -429,6 +447,10 @@ def scheduled(change):
     (lambda: scheduled(lambda s, z, y: y.compute_at(z, y.axes[0])), 'is not one of the loops of z'),
     (lambda: scheduled(lambda s, z, y: s.cache_read(Y, 'registers', Z)), "scope 'registers' is none of"),
     (lambda: scheduled(lambda s, z, y: z.skip_unless(y.axes[0] < 2)), 'i0 is no axis of it'),
+    (lambda: wide_kernel(lambda stage, axis: stage.vectorize(axis)), 'wide: the loop i0.i has 1048576 lanes, at most 2048'),
+    (lambda: wide_kernel(lambda stage, axis: stage.unroll(axis)), 'wide: the loop i0.i writes out 1048576 iterations'),
+    (lambda: wide_nest('vectorized'), 'the loop i has 1048576 lanes, at most 2048 are possible: split it'),
+    (lambda: wide_nest('unrolled'), 'the loop i writes out 1048576 iterations, at most 1024 are possible'),
     (lambda: te.lower(te.Schedule(Z), []), 'x is read before it is computed'),
     (lambda: te.lower(te.Schedule(Z), [Y]), 'the input y is computed'),
     (lambda: te.lower(te.Schedule(Z), [X, te.placeholder((1,))]), 'two inputs are named x'),
