@@ -151,6 +151,9 @@ Status create_session(GantryModule* module, const GantrySessionOptions* given, G
     if (known.cpu_count < 0 || (known.cpu_count > 0 && known.cpus == nullptr)) {
       return failure(GANTRY_INVALID_ARGUMENT, "gantry_session_create: cpu_count without cpus");
     }
+    if (known.threads > 0 && known.cpu_count > known.threads) {
+      return failure(GANTRY_INVALID_ARGUMENT, "%d cpus for %d threads", known.cpu_count, known.threads);
+    }
     options.threads = known.threads;
     if (known.cpus != nullptr) options.cpus.assign(known.cpus, known.cpus + known.cpu_count);
   }

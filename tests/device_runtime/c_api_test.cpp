@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -131,6 +132,22 @@ TEST_F(CApiTest, RefusesUnknownDevicesAndThreads) {
   options.device = nullptr;
   options.threads = -3;
   EXPECT_EQ(gantry_session_create(module_, &options, &session), GANTRY_INVALID_ARGUMENT);
+}
+
+TEST_F(CApiTest, RefusesCpusThatNoThreadWouldBePinnedTo) {
+  const int32_t cpus[] = {sched_getcpu(), sched_getcpu()};
+  GantrySessionOptions options{};
+  options.struct_size = sizeof options;
+  options.threads = 1;
+  options.cpus = cpus;
+  options.cpu_count = 2;
+  GantrySession* session = nullptr;
+  EXPECT_EQ(gantry_session_create(module_, &options, &session), GANTRY_INVALID_ARGUMENT);
+  EXPECT_THAT(gantry_last_error(), HasSubstr("2 cpus for 1 threads"));
+  EXPECT_EQ(session, nullptr);
+  options.threads = 0;  // one a CPU
+  EXPECT_EQ(gantry_session_create(module_, &options, &session), GANTRY_OK) << gantry_last_error();
+  gantry_session_release(session);
 }
 
 TEST(CApi, LoadsAFileAndNamesADamagedOne) {

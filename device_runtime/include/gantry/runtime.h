@@ -91,7 +91,7 @@ typedef struct GantrySessionOptions {
   /**
    * Pin thread i to cpus[i], 0 being the caller's. Null: where there is a thread for each core that the
    * process may use, those beside the caller's are pinned to the other cores; fewer or more threads are
-   * Linux's to place.
+   * Linux's to place. More of them than `threads`, where that is not 0, are GANTRY_INVALID_ARGUMENT.
    */
   const int32_t* cpus;
   int32_t cpu_count;
