@@ -7,21 +7,30 @@
 #include "host/cli/turns/measuring_turn.h"
 
 namespace gantry::cli {
+namespace {
+
+/// Of the run that was timed kernel by kernel, which ended at `end_ns`.
+TraceProcess kernels_until(int64_t end_ns, const rpc::BenchmarkResult& result, const std::string& model) {
+  const double run_ms = result.timeline ? result.timeline->run_ms : 0;
+  const int64_t begin = end_ns - static_cast<int64_t>(run_ms * 1e6);
+  return kernel_tracks(result, "kernels of " + model, std::max<int64_t>(begin, 0));
+}
+
+}  // namespace
 
 Trace bench_trace(const BenchReport& report, const Invocation& invocation) {
   const Measurement& m = report.measurement;
   const SpanRecorder& clock = *invocation.spans;
+  const std::string command = invocation.command.empty() ? "bench" : invocation.command;
   std::vector<int64_t> sampled;
   for (const ProcessMeasurement& process : m.processes)
     sampled.push_back(clock.since_start(process.sampled_at));
   Trace trace;
-  trace.processes.push_back(recorded_tracks(invocation, "bench"));
+  trace.processes.push_back(recorded_tracks(invocation, command));
   trace.processes.push_back(sample_tracks(m, "samples of " + report.model, sampled));
   if (m.last.kernels.empty()) return trace;
   // The traced runs are the last ones there.
-  const double run_ms = m.last.timeline ? m.last.timeline->run_ms : 0;
-  const int64_t begin = clock.since_start(m.profiled_at) - static_cast<int64_t>(run_ms * 1e6);
-  trace.processes.push_back(kernel_tracks(m.last, "kernels of " + report.model, std::max<int64_t>(begin, 0)));
+  trace.processes.push_back(kernels_until(clock.since_start(m.profiled_at), m.last, report.model));
   return trace;
 }
 
@@ -40,11 +49,10 @@ Trace run_trace(const ExecutionOptions& choice, Execution& execution, const Invo
     const TimedSpan span(&spans, "machine", "run again, timing the kernels");
     result = execution.machine->benchmark(benchmark, {});
   }
-  const double run_ms = result.timeline ? result.timeline->run_ms : 0;
-  const int64_t begin = spans.now() - static_cast<int64_t>(run_ms * 1e6);
+  const int64_t end = spans.now();
   Trace trace;
   trace.processes.push_back(recorded_tracks(invocation, "run"));
-  trace.processes.push_back(kernel_tracks(result, "kernels of " + choice.file, std::max<int64_t>(begin, 0)));
+  trace.processes.push_back(kernels_until(end, result, choice.file));
   return trace;
 }
 

@@ -283,6 +283,12 @@ class Traces(ProgramTest):
                     self.assertLessEqual(begin, slice_[1])
                     self.assertLessEqual(slice_[2], end)
 
+    def test_of_a_profile_is_named_after_it(self):
+        self.gantry('profile', 'm.gmod', '--threads', '1', '--processes', '1', '--repeat', '3', '--trace', 'p.pftrace')
+        tracks = self.perfetto('p.pftrace')
+        names = [slice_[0] for slice_ in tracks_of(tracks, 'gantry profile')['main'].slices]
+        self.assertIn('time the kernels', names)
+
     def test_of_a_run_on_a_board_shows_the_upload_and_the_kernels(self):
         with board([DEVICE], self.folder) as address:
             self.gantry('run', 'm.gmod', '--random', '--on', address, '--trace', 'run.json')
