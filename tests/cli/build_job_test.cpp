@@ -76,6 +76,7 @@ class BuildJob : public ::testing::Test {
     if (job_ > 0) return;
     const char* path = std::getenv("PATH");
     ::setenv("PATH", (folder_.path().string() + ":" + (path == nullptr ? "" : path)).c_str(), 1);
+    ::setenv("TMPDIR", folder_.path().c_str(), 1);  // a killed job leaves its folder
     for (const auto& [name, value] : environment_) ::setenv(name.c_str(), value.c_str(), 1);
     const int errors = ::open((folder_.path() / "errors").c_str(), O_WRONLY | O_CREAT, 0600);
     if (errors < 0 || ::dup2(errors, STDERR_FILENO) < 0) ::_exit(99);

@@ -9,6 +9,8 @@
 #include <regex>
 #include <sstream>
 
+#include "host/support/temporary.h"
+
 namespace gantry::cli {
 namespace {
 
@@ -140,7 +142,8 @@ TEST(ManualPage, OfTheDeviceNamesEveryOption) {
 }
 
 TEST(ManualPage, IsGoodTroff) {
-  const std::string page = (std::filesystem::temp_directory_path() / "gantry_manual_page.1").string();
+  const TemporaryFolder folder("test");
+  const std::string page = (folder.path() / "page.1").string();
   ASSERT_EQ(shell(GANTRY_PROGRAM " man >" + page).first, 0);
   const std::string check = is_installed("mandoc")  ? "mandoc -T lint -W error "
                             : is_installed("groff") ? "groff -man -Tascii -ww -z "
@@ -151,7 +154,6 @@ TEST(ManualPage, IsGoodTroff) {
     EXPECT_EQ(code, 0) << text;
     EXPECT_THAT(text, Not(HasSubstr("error"))) << file;
   }
-  std::filesystem::remove(page);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "host/cli/sequence_inputs.h"
 #include "host/onnx/import.h"
 #include "host/support/error.h"
+#include "host/support/temporary.h"
 #include "tests/support/message_of.h"
 
 namespace gantry::cli {
@@ -27,8 +28,10 @@ std::vector<rpc::TensorDescription> two_inputs() {
   return {{"image", kF32, {-1, 3, 4, 4}}, {"ids", kI64, {2}}};
 }
 
+/// A file of this process's own, which goes with it.
 std::string saved(const std::string& name, const HostTensor& tensor) {
-  const auto path = std::filesystem::temp_directory_path() / ("gantry_inputs_test_" + name + ".npy");
+  static const TemporaryFolder folder("test");
+  const auto path = folder.path() / (name + ".npy");
   write_npy(path, tensor);
   return path.string();
 }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "host/cli/compare_report.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
+#include "host/support/temporary.h"
 #include "tests/cli/sample_report.h"
 
 namespace gantry::cli {
@@ -17,10 +17,10 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-/// A file of this process's own: the tests of this suite run at the same time.
+/// A file of this process's own, which goes with it: the tests of this suite run at the same time.
 std::filesystem::path written(const std::string& name, const std::string& text) {
-  const auto path =
-      std::filesystem::path(::testing::TempDir()) / fmt::format("gantry_summary_{}_{}", getpid(), name);
+  static const TemporaryFolder folder("test");
+  const auto path = folder.path() / name;
   write_file(path, text);
   return path;
 }

@@ -15,6 +15,7 @@
 #include "device_runtime/src/module_format.h"
 #include "host/support/error.h"
 #include "host/support/spill_file.h"
+#include "host/support/temporary.h"
 
 namespace gantry {
 namespace {
@@ -44,13 +45,6 @@ std::string sha256(std::span<const std::byte> bytes) {
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
          reinterpret_cast<unsigned char*>(digest.data()));
   return digest;
-}
-
-fs::path fresh_folder(const char* name) {
-  fs::path folder = fs::path(testing::TempDir()) / name;
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  return folder;
 }
 
 TEST(ModuleFile, HasAHeaderThatDescribesItAndChecksItself) {
@@ -94,7 +88,8 @@ TEST(ModuleFile, PlacesSegmentsAtPagesWithTheirDigests) {
 TEST(ModuleFile, HasAllOfPiecesThatWaitOnTheDisk) {
   std::vector<std::byte> weights((size_t{17} << 20) + 5);
   for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<std::byte>(i * 2654435761U >> 24);
-  SpillFile spill(fresh_folder("gantry-module-spill"));
+  const TemporaryFolder folder("test");
+  SpillFile spill(folder.path());
   const std::shared_ptr<const std::byte> kept = spill.keep(weights);
   ASSERT_TRUE(kept);
   ModuleFile module = small_module();
@@ -107,18 +102,18 @@ TEST(ModuleFile, HasAllOfPiecesThatWaitOnTheDisk) {
 }
 
 TEST(ModuleFile, OnDiskIsTheSameAsInMemory) {
-  const fs::path folder = fresh_folder("gantry-module-same");
+  const TemporaryFolder folder("test");
   ModuleFile module = small_module();
   const std::vector<std::byte> expected = serialize_module(module);
-  write_module(module, folder / "m.gmod");
-  std::ifstream stream(folder / "m.gmod", std::ios::binary);
+  write_module(module, folder.path() / "m.gmod");
+  std::ifstream stream(folder.path() / "m.gmod", std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   ASSERT_EQ(bytes.size(), expected.size());
   EXPECT_EQ(std::memcmp(bytes.data(), expected.data(), bytes.size()), 0);
 }
 
 TEST(ModuleFile, AFullDiskLeavesNothingAndNamesThePath) {
-  const fs::path folder = fresh_folder("gantry-module-full");
+  const TemporaryFolder folder("test");
   ModuleFile module = small_module();
   module.segments[1].size = 64 << 20;
   // A limit on the size of files fails writes as a full disk does.
@@ -129,13 +124,13 @@ TEST(ModuleFile, AFullDiskLeavesNothingAndNamesThePath) {
   setrlimit(RLIMIT_FSIZE, &small);
   std::string message;
   try {
-    write_module(module, folder / "m.gmod");
+    write_module(module, folder.path() / "m.gmod");
   } catch (const Error& error) {
     message = error.what();
   }
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_THAT(message, HasSubstr("m.gmod"));
-  EXPECT_TRUE(fs::is_empty(folder));
+  EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
 TEST(ModuleFile, AFolderThatDoesNotExistIsAUserError) {

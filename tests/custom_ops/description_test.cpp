@@ -6,6 +6,7 @@
 #include <map>
 
 #include "host/custom_ops/custom_ops.h"
+#include "host/support/temporary.h"
 #include "tests/support/message_of.h"
 
 namespace gantry {
@@ -100,8 +101,8 @@ TEST(CustomOps, TheNewestThatTheModelsVersionHasIsTaken) {
 }
 
 TEST(CustomOps, WhatIsNoCollectionIsSaid) {
-  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "no_custom_ops";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder temporary("test");
+  const std::filesystem::path& folder = temporary.path();
   std::ofstream(folder / "text.so") << "no library";
   EXPECT_EQ(message_of([&] { CustomOps::load({(folder / "none").string()}); }),
             "--custom-ops " + (folder / "none").string() + ": there is no such folder or library");
