@@ -119,8 +119,7 @@ int compile(const Options& options, const Invocation& invocation) {
   const std::vector<Target> targets = targets_of(options);
   const Precision precision = find_precision(options.precision);
   const Optimize optimize = find_optimize(options.optimize);
-  const ShapeMap shapes = parse_shapes(options.shapes);
-  const SizeMap sizes = parse_sizes(options.sizes);
+  const GivenSizes sizes = {parse_shapes(options.shapes), parse_sizes(options.sizes)};
   parse_specializations(options.specializations);  // before the model is read
   if (is_module_file(options.model))
     user_error("{}: is a module already; compile takes a model (.onnx) or graph text (.gir)", options.model);
@@ -132,8 +131,7 @@ int compile(const Options& options, const Invocation& invocation) {
   progress.update("reading " + options.model, -1);
   const std::shared_ptr<SpillFile> spill = spill_beside(path);
   Graph graph = import_model(options.model,
-                             {.shapes = shapes,
-                              .sizes = sizes,
+                             {.sizes = sizes,
                               .optimize = optimize,
                               .custom_ops = read_custom_ops(options.custom_ops, invocation),
                               .spill = spill,

@@ -81,29 +81,29 @@ void end_in_time(const std::shared_ptr<Messages>& messages, double seconds) {
 
 /// Lengths of sequences and shapes of their elements, and which optionals have no value: a module is compiled
 /// for them.
-ShapeMap shapes_of_structures(const TestModel& model, const fs::path& data_set) {
-  ShapeMap shapes;
+GivenSizes sizes_of_structures(const TestModel& model, const fs::path& data_set) {
+  GivenSizes sizes;
   const std::vector<fs::path> files = conformance::values_of(data_set, "input");
   for (size_t i = 0; i < std::min(files.size(), model.inputs.size()); ++i) {
     if (model.inputs[i].kind == conformance::ValueKind::kTensor) continue;
     const TestDatum value = conformance::read_value(files[i], model.inputs[i].kind);
-    if (value.kind == TestDatum::Kind::kNothing) shapes[model.inputs[i].name] = {kNoValue};
+    if (value.kind == TestDatum::Kind::kNothing) sizes.shapes[model.inputs[i].name] = {kNoValue};
     if (value.kind != TestDatum::Kind::kSequence) continue;
-    shapes[model.inputs[i].name] = {static_cast<int64_t>(value.elements.size())};
+    sizes.shapes[model.inputs[i].name] = {static_cast<int64_t>(value.elements.size())};
     for (size_t e = 0; e < value.elements.size(); ++e) {
       const auto& tensor = value.elements[e].tensor;
       if (tensor)
-        shapes[fmt::format("{}[{}]", model.inputs[i].name, e)] =
+        sizes.shapes[fmt::format("{}[{}]", model.inputs[i].name, e)] =
             given_shape(*constant_shape(tensor->type.shape));
     }
   }
-  return shapes;
+  return sizes;
 }
 
-runtime::SharedBytes compile_model(const fs::path& model, const ShapeMap& shapes, const ConformanceWay& way,
+runtime::SharedBytes compile_model(const fs::path& model, const GivenSizes& sizes, const ConformanceWay& way,
                                    const Target& target, const Invocation& invocation, Messages& messages) {
   messages.phase("import");
-  Graph graph = import_model(model, {.shapes = shapes}, invocation);
+  Graph graph = import_model(model, {.sizes = sizes}, invocation);
   messages.phase("compile");
   Progress progress(Verbosity::kQuiet);
   CompileOptions options = compile_options({target}, way.opt_level, progress);
@@ -217,8 +217,8 @@ TestResult run_test(const fs::path& folder, const ConformanceWay& way, const Inv
   const std::vector<fs::path> sets = conformance::data_sets(folder);
   if (sets.empty()) user_error("{}: has no test_data_set_0", folder.string());
   const TestModel model = conformance::read_test_model(file);
-  const ShapeMap shapes = shapes_of_structures(model, sets.front());
-  const runtime::SharedBytes module = compile_model(file, shapes, way, place.target, invocation, messages);
+  const GivenSizes sizes = sizes_of_structures(model, sets.front());
+  const runtime::SharedBytes module = compile_model(file, sizes, way, place.target, invocation, messages);
   messages.phase("load");
   rpc::LoadOptions load;
   load.threads = way.threads;

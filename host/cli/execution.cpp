@@ -57,14 +57,14 @@ void check_cpus(const ExecutionOptions& options, const std::vector<int>& cpus) {
 }
 
 /// User errors for what is said of made-up inputs where there are none.
-void check_made_up_inputs(const ExecutionOptions& options, const ShapeMap& shapes,
+void check_made_up_inputs(const ExecutionOptions& options, const GivenSizes& sizes,
                           const Execution& execution) {
   bool any_made_up = execution.inputs.empty();
   for (size_t i = 0; i < execution.inputs.size(); ++i) {
     const rpc::TensorDescription& input = execution.loaded.inputs[i];
     const bool made_up = execution.inputs[i].source.starts_with("random, ");
     any_made_up = any_made_up || made_up;
-    if (!is_module(options.file, options.contents) || !shapes.contains(input.name)) continue;
+    if (!is_module(options.file, options.contents) || !sizes.shapes.contains(input.name)) continue;
     const bool symbolic = std::ranges::any_of(input.shape, [](int64_t dim) { return dim < 0; });
     if (!made_up) {
       user_error("--shape {}=…: {} says what is in this input; leave --shape out", input.name,
@@ -185,8 +185,7 @@ struct MadeUpSizes {
 
 /// A model was compiled with them, and its module limits its sizes itself: what is left are fixed sizes of inputs.
 /// User errors for ranges of what is compiled already.
-MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& options, const ShapeMap& shapes,
-                          const SizeMap& sizes) {
+MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& options, const GivenSizes& given) {
   const bool compiled = is_module(options.file, options.contents);
   const auto plain = [&](const std::string& name, const GivenSize& size) {
     if (size.open() || size.fixed()) return size.range.low;
@@ -200,7 +199,7 @@ MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& op
            is_tensor_of_sequence(execution.loaded.inputs, name);
   };
   MadeUpSizes result;
-  for (const auto& [name, shape] : shapes) {
+  for (const auto& [name, shape] : given.shapes) {
     if (is_no_value(shape)) {
       if (compiled) user_error("--shape {}=none: {} is compiled already; leave --shape out", name, options.file);
       continue;
@@ -213,16 +212,16 @@ MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& op
     result.shapes[name];  // of a scalar
   }
   if (!compiled) return result;
-  for (const auto& [name, size] : sizes) result.sizes[name] = plain(name, size);
+  for (const auto& [name, size] : given.sizes) result.sizes[name] = plain(name, size);
   return result;
 }
 
 /// The inputs from files, the others made up in sizes that suit the module.
 std::vector<GivenInput> given_inputs(const Execution& execution, const ExecutionOptions& options,
-                                     const ShapeMap& shapes, const SizeMap& sizes) {
+                                     const GivenSizes& sizes) {
   auto contents = runtime::ModuleContents::from_bytes(execution.module.bytes, false);
   if (!contents.ok()) user_error("{}: {}", options.file, contents.status().message());
-  const MadeUpSizes asked = made_up_sizes(execution, options, shapes, sizes);
+  const MadeUpSizes asked = made_up_sizes(execution, options, sizes);
   check_size_names(contents->manifest(), asked.sizes);  // also where no input is made up
   InputChoice choice;
   choice.files = options.inputs;
@@ -415,8 +414,7 @@ std::set<std::string> given_names(const ExecutionOptions& options) {
 ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invocation) {
   ModuleRequest request{.file = options.file,
                         .contents = options.contents,
-                        .shapes = parse_shapes(options.shapes),
-                        .sizes = parse_sizes(options.sizes),
+                        .sizes = {parse_shapes(options.shapes), parse_sizes(options.sizes)},
                         .opt_level = options.opt_level,
                         .device = device_of(options),
                         .gpu_arch = options.gpu_arch,
@@ -454,9 +452,9 @@ Execution prepare_execution(const ExecutionOptions& options, const Invocation& i
       request, on_gpu ? execution.machine->info_with_gpus() : execution.machine->info(), invocation);
   upload_named(execution, options, invocation);
   const TimedSpan span(invocation.spans.get(), "machine", "make and send the inputs");
-  execution.inputs = given_inputs(execution, options, request.shapes, request.sizes);
+  execution.inputs = given_inputs(execution, options, request.sizes);
   note_chosen_sizes(execution, invocation);
-  check_made_up_inputs(options, request.shapes, execution);
+  check_made_up_inputs(options, request.sizes, execution);
   set_inputs(execution);
   return execution;
 }

@@ -113,9 +113,7 @@ Summary summarise_model(const std::filesystem::path& path, const std::vector<std
 
 /// Puts down why the model cannot be imported.
 void find_problem(const std::filesystem::path& path, const InspectOptions& options, Summary& summary) {
-  ImportOptions import;
-  import.shapes = options.sizes.shapes;
-  import.sizes = options.sizes.sizes;
+  ImportOptions import{options.sizes};
   import.custom_ops = options.custom_ops;
   import.kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()};
   try {

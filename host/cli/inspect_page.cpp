@@ -49,8 +49,7 @@ Json plan_of_model(const std::filesystem::path& path, const InspectOptions& insp
   Progress progress(invocation.verbosity());
   progress.update("reading " + path.string(), -1);
   const Graph graph = import_model(path,
-                                   {.shapes = inspect.sizes.shapes,
-                                    .sizes = inspect.sizes.sizes,
+                                   {.sizes = inspect.sizes,
                                     .custom_ops = inspect.custom_ops,
                                     .kept_inputs = {inspect.kept_inputs.begin(), inspect.kept_inputs.end()}},
                                    invocation);

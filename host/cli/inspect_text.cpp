@@ -134,9 +134,7 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
 }  // namespace
 
 Inspection inspect_graph_text(const std::filesystem::path& path, const InspectOptions& options) {
-  GirOptions read;
-  static_cast<GivenSizes&>(read) = options.sizes;
-  Graph graph = read_gir(path, FusedOpTable(op_set()), graph_pass_names(), read);
+  Graph graph = read_gir(path, FusedOpTable(op_set()), graph_pass_names(), GirOptions{options.sizes});
   check_kept_inputs(graph, options.kept_inputs, path.string());
   std::string problem;
   try {

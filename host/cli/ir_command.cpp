@@ -325,8 +325,7 @@ int show_ir(const Options& options, const Invocation& invocation) {
     source.nodes.emplace_back(name, op);
   };
   const Graph graph = import_model(options.model,
-                                   {.shapes = parse_shapes(options.shapes),
-                                    .sizes = parse_sizes(options.sizes),
+                                   {.sizes = {parse_shapes(options.shapes), parse_sizes(options.sizes)},
                                     .optimize = optimize,
                                     .on_node = on_node,
                                     .custom_ops = read_custom_ops(options.custom_ops, invocation),

@@ -49,15 +49,13 @@ Graph read_onnx(const std::filesystem::path& path, const ModelImportOptions& giv
   if (path.extension() == ".gmod" && !is_module(path, given.contents))
     user_error("{}: does not begin as a module does; it is damaged, or something else by that name",
                path.string());
-  ImportOptions options;
+  ImportOptions options{given.sizes};
   options.custom_ops = given.custom_ops;
   options.spill = given.spill;
   options.kept_inputs = given.kept_inputs;
   constexpr int64_t kSmallBudget = int64_t{64} << 10;
   if (given.optimize == Optimize::kSize) options.constant_budget = kSmallBudget;
   options.on_node = given.on_node;
-  options.shapes = given.shapes;
-  options.sizes = given.sizes;
   options.warn = [&](const std::string& message) { invocation.warn(message); };
   options.reads = [&](const std::filesystem::path& data) {
     invocation.outputs->reads(data, "the model's external data");
@@ -80,12 +78,10 @@ void tell_origins(const Function& function,
 
 Graph read_text(const std::filesystem::path& path, const ModelImportOptions& given,
                 const Invocation& invocation) {
-  for (const auto& [name, shape] : given.shapes) {
+  for (const auto& [name, shape] : given.sizes.shapes) {
     if (is_no_value(shape)) user_error("--shape {}=none: {} is graph text, which has no optionals", name, path.string());
   }
-  GirOptions options;
-  options.shapes = given.shapes;
-  options.sizes = given.sizes;
+  GirOptions options{given.sizes};
   options.reads = [&](const std::filesystem::path& data) {
     invocation.outputs->reads(data, "the text's weights");
   };
@@ -224,8 +220,7 @@ void note_foreign_decisions(const DecisionFile* decisions, const std::vector<Tar
 }
 
 ModelImportOptions import_options(const ModuleRequest& request) {
-  return {.shapes = request.shapes,
-          .sizes = request.sizes,
+  return {.sizes = request.sizes,
           .optimize = request.optimize,
           .contents = request.contents,
           .custom_ops = request.custom_ops,

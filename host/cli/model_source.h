@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -34,9 +33,6 @@ inline constexpr const char* kOptHelp =
     "algorithms, "
     "layouts and packed weights; default 3 (`gantry ir --list-passes` has all passes)";
 
-using ShapeMap = std::map<std::string, std::vector<GivenSize>>;  ///< by input; kOpenSize: left open
-using SizeMap = std::map<std::string, GivenSize>;                ///< by symbol
-
 /// A model or module in memory, in the place of a file's contents; without an owner: there is none, the file
 /// is read. A module begins at a multiple of 64 bytes.
 using Contents = runtime::SharedBytes;
@@ -50,8 +46,7 @@ bool is_graph_text_file(const std::filesystem::path& path, const Contents& conte
 
 /// How a model or graph text is read: what is not told here is as in ImportOptions (host/onnx/import.h).
 struct ModelImportOptions {
-  ShapeMap shapes;
-  SizeMap sizes;
+  GivenSizes sizes;
   Optimize optimize = Optimize::kSpeed;
   /// As in ImportOptions; of text it hears of the origins of nodes, with ops of the graph.
   std::function<void(const std::string& name, const std::string& op)> on_node;
@@ -89,8 +84,7 @@ struct ModuleBytes {
 struct ModuleRequest {
   std::filesystem::path file;
   Contents contents;  ///< what is in the file, where it is none
-  ShapeMap shapes;
-  SizeMap sizes;
+  GivenSizes sizes;
   int opt_level = 3;
   runtime::DeviceName device;
   std::string gpu_arch;     ///< of cuda-emulated: "sm_90"; empty: the default

@@ -248,8 +248,7 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
   compile.decisions = read_decisions(options.decisions, invocation);
   note_foreign_decisions(compile.decisions.get(), {target}, invocation);
   Graph graph = import_model(options.model,
-                             {.shapes = parse_shapes(options.shapes),
-                              .sizes = parse_sizes(options.sizes),
+                             {.sizes = {parse_shapes(options.shapes), parse_sizes(options.sizes)},
                               .optimize = optimize,
                               .custom_ops = read_custom_ops(options.custom_ops, invocation),
                               .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},

@@ -46,8 +46,7 @@ Contents build(const Record& record, const std::shared_ptr<RecordedDecisions>& t
   Invocation silent = invocation;  // what there is to say of the model, commands that compile it say
   silent.hear = [](const std::string&, bool) {};
   Graph graph = import_model(options.model,
-                             {.shapes = parse_shapes(options.shapes),
-                              .sizes = parse_sizes(options.sizes),
+                             {.sizes = {parse_shapes(options.shapes), parse_sizes(options.sizes)},
                               .optimize = compile.optimize,
                               .custom_ops = read_custom_ops(options.custom_ops, invocation),
                               .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},

@@ -19,8 +19,7 @@ struct CompileRequest {
   std::string file;  ///< or what messages call `contents`
   cli::Contents contents;
   std::vector<std::string> targets;
-  cli::ShapeMap shapes;
-  cli::SizeMap sizes;
+  GivenSizes sizes;
   std::vector<std::map<std::string, int64_t>> specializations;
   std::string precision, optimize;
   int opt_level;
@@ -43,8 +42,7 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
   cli::begin_trace(request.trace, request.force, invocation, "trace");
   cli::Progress progress(invocation.verbosity());
   Graph graph = cli::import_model(request.file,
-                                  {.shapes = request.shapes,
-                                   .sizes = request.sizes,
+                                  {.sizes = request.sizes,
                                    .optimize = optimize,
                                    .contents = request.contents,
                                    .custom_ops = cli::read_custom_ops(request.custom_ops, invocation),
@@ -72,7 +70,8 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
 }
 
 py::tuple compile_from_python(const std::string& file, const py::object& contents,
-                              std::vector<std::string> targets, cli::ShapeMap shapes, cli::SizeMap sizes,
+                              std::vector<std::string> targets, decltype(GivenSizes::shapes) shapes,
+                              decltype(GivenSizes::sizes) sizes,
                               std::vector<std::map<std::string, int64_t>> specializations,
                               std::string precision, std::string optimize, int opt_level, bool verify,
                               bool use_cache, std::string output, bool force,
@@ -81,8 +80,7 @@ py::tuple compile_from_python(const std::string& file, const py::object& content
   CompileRequest request{file,
                          {},
                          std::move(targets),
-                         std::move(shapes),
-                         std::move(sizes),
+                         {std::move(shapes), std::move(sizes)},
                          std::move(specializations),
                          std::move(precision),
                          std::move(optimize),

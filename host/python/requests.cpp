@@ -41,16 +41,15 @@ void take_model(const py::dict& request, cli::ExecutionOptions& options) {
 
 /// "NAME=1x3x?" of (NAME, [1, 3, -1]), as --shape takes them.
 void take_shapes(const py::dict& request, cli::ExecutionOptions& options) {
-  cli::ShapeMap shapes;
-  take(request, "shapes", shapes);
-  for (const auto& [name, shape] : shapes) {
+  GivenSizes given;
+  take(request, "shapes", given.shapes);
+  take(request, "dims", given.sizes);
+  for (const auto& [name, shape] : given.shapes) {
     std::string text;
     for (const GivenSize& size : shape) text += (text.empty() ? "" : "x") + to_string(size);
     options.shapes.push_back(name + "=" + text);
   }
-  cli::SizeMap sizes;
-  take(request, "dims", sizes);
-  for (const auto& [name, size] : sizes) options.sizes.push_back(fmt::format("{}={}", name, to_string(size)));
+  for (const auto& [name, size] : given.sizes) options.sizes.push_back(fmt::format("{}={}", name, to_string(size)));
 }
 
 }  // namespace
