@@ -193,10 +193,26 @@ std::shared_ptr<ConvAttrs> formed_attrs(const FormCase& given, ConvAlgorithm alg
 
 namespace {
 
-/// As dilation_phases() has them.
-bool may_be_of_phases(const ConvAttrs& attrs) {
-  return std::ranges::all_of(attrs.dilations, [](int64_t dilation) { return dilation == 1; }) &&
-         std::ranges::all_of(attrs.padding, [](const Dim& padding) { return padding == Dim(0); });
+/// Whether they may be d * d phases of every image for some dilation d. False is certain.
+bool may_be_phases(const Dim& images) {
+  if (!images.is_constant()) return !images.is_symbol();
+  constexpr int64_t kMostLookedAt = 1 << 20;
+  const int64_t count = images.value();
+  if (count == 0 || count > kMostLookedAt) return true;
+  for (int64_t d = 2; d * d <= count; ++d) {
+    if (count % (d * d) == 0) return true;
+  }
+  return false;
+}
+
+/// Whether the node may be a convolution of phases, as dilation_phases() has it: of one without dilation there are none.
+bool may_be_of_phases(const Node& node) {
+  const ConvAttrs& attrs = node.attrs_as<ConvAttrs>();
+  const auto is_one = [](int64_t step) { return step == 1; };
+  return attrs.spatial_rank() == 2 && std::ranges::all_of(attrs.dilations, is_one) &&
+         std::ranges::all_of(attrs.strides, is_one) &&
+         std::ranges::all_of(attrs.padding, [](const Dim& padding) { return padding == Dim(0); }) &&
+         may_be_phases(node.inputs[0]->type.shape[0]);
 }
 
 }  // namespace
@@ -204,7 +220,7 @@ bool may_be_of_phases(const ConvAttrs& attrs) {
 bool is_made_with(const Node& node, const Decision& decision, ConvAlgorithm algorithm) {
   const ConvAttrs& attrs = node.attrs_as<ConvAttrs>();
   const ConvForm& form = attrs.form;
-  if (decision.knob("phases") != 0 && !may_be_of_phases(attrs)) return false;
+  if (decision.knob("phases") != 0 && !may_be_of_phases(node)) return false;
   if (!form.on_tiles() && has_half_weights(node) != (decision.knob("half") != 0)) return false;
   return form.algorithm == algorithm && !form.depthwise_packed && form.plain_data == (decision.knob("plain_data") != 0) &&
          form.weight_block == decision.knob("block") && form.tile_parts == decision.knob("parts") &&

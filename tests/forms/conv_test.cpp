@@ -198,6 +198,30 @@ TEST(ConvForms, DecisionsThatDoNotFitSayWhy) {
             "plain_data is for convolutions that are not computed as phases, whose images are channels-last");
 }
 
+TEST(ConvForms, PhasesAreMadeOfADilationAlone) {
+  ConvAttrs dilated = square_window(32);
+  dilated.dilations = {2, 2};
+  dilated.padding = {2, 2, 2, 2};
+  const LoneNode conv(nn::conv, dilated, {DType::kF32, {1, 32, 28, 28}}, {DType::kF32, {32, 32, 3, 3}});
+  const Decision decision = parse_decision("{form=direct, block=8, phases=1}");
+  Function scratch("scratch");
+  const FormQuestion question{.node = conv.node(),
+                              .weight = scratch.add_constant("w", conv.node().inputs[1]->constant)};
+  WeightPacker packer(scratch, {});
+  const FormedNode formed = forms::make_forms(find_target("x86-64-v3"))->apply(question, decision, packer);
+  const auto is_made = [&](const Dim& images, int64_t stride = 1) {
+    auto attrs = std::make_shared<ConvAttrs>(static_cast<const ConvAttrs&>(*formed.attrs));
+    attrs->strides = {stride, stride};
+    Value* data = scratch.add_parameter("x", {DType::kF32, {images, 16, 16, 32}});
+    const Node node{.op = conv.node().op, .attrs = attrs, .inputs = {data, formed.weights[0]}};
+    return forms::is_made_by(node, decision);
+  };
+  const Dim n = Dim::symbol("N");
+  for (const Dim& images : {Dim(4), Dim(12), Dim(25), n * 4}) EXPECT_TRUE(is_made(images)) << images.str();
+  for (const Dim& images : {Dim(1), Dim(2), Dim(3), Dim(6), n}) EXPECT_FALSE(is_made(images)) << images.str();
+  EXPECT_FALSE(is_made(4, 2)) << "strides";
+}
+
 // An answer is kept by all that it depends on.
 TEST(ConvForms, OfOneSetAreThoseOfNodesAskedAboutAlone) {
   const Target target = find_target("x86-64-v4");
