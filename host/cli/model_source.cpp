@@ -187,7 +187,7 @@ std::shared_ptr<KernelCache> open_cache(bool wanted) {
 }
 
 std::shared_ptr<const CustomOps> read_custom_ops(const std::vector<std::string>& paths, const Invocation& invocation) {
-  return CustomOps::load(paths, [&](const std::filesystem::path& file) {
+  return CustomOps::load(paths, graph_pass_names(), [&](const std::filesystem::path& file) {
     invocation.outputs->reads(file, "a custom op's file");
   });
 }

@@ -97,15 +97,17 @@ std::vector<CustomOp> read_collection(const fs::path& path,
 }  // namespace
 
 std::shared_ptr<const CustomOps> CustomOps::load(const std::vector<std::string>& paths,
+                                                 std::vector<std::string> passes,
                                                  const std::function<void(const fs::path&)>& reads) {
   if (paths.empty()) return nullptr;
   std::vector<CustomOp> all;
   for (const std::string& path : paths)
     std::ranges::move(read_collection(path, reads), std::back_inserter(all));
-  return std::make_shared<const CustomOps>(std::move(all));
+  return std::make_shared<const CustomOps>(std::move(all), std::move(passes));
 }
 
-CustomOps::CustomOps(std::vector<CustomOp> ops) : ops_(std::move(ops)) {
+CustomOps::CustomOps(std::vector<CustomOp> ops, std::vector<std::string> passes)
+    : ops_(std::move(ops)), passes_(std::move(passes)) {
   for (size_t i = 0; i < ops_.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (ops_[i].full_name() != ops_[j].full_name() || ops_[i].since != ops_[j].since) continue;

@@ -45,20 +45,24 @@ std::vector<CustomOp> parse_custom_ops(std::string_view toml, const std::string&
 class CustomOps {
  public:
   /// Reads collections: folders, and shared libraries, which are loaded into this process for it. User
-  /// errors: a path that is neither; those of parse_custom_ops; an op that two of them have. `reads` is told
-  /// each file before it is read.
+  /// errors: a path that is neither; those of parse_custom_ops; an op that two of them have. `passes` are those
+  /// that compositions may say they have been through (graph_pass_names(), which this layer does not know).
+  /// `reads` is told each file before it is read.
   static std::shared_ptr<const CustomOps> load(
-      const std::vector<std::string>& paths,
+      const std::vector<std::string>& paths, std::vector<std::string> passes,
       const std::function<void(const std::filesystem::path&)>& reads = {});
   /// Of ops made otherwise.
-  explicit CustomOps(std::vector<CustomOp> ops);
+  CustomOps(std::vector<CustomOp> ops, std::vector<std::string> passes);
 
   /// The newest not above that version of the domain's opset; null if there is none.
   const CustomOp* find(std::string_view domain, std::string_view name, int64_t version) const;
   const std::vector<CustomOp>& all() const { return ops_; }
+  /// Names of passes that compositions may have been through.
+  const std::vector<std::string>& passes() const { return passes_; }
 
  private:
   std::vector<CustomOp> ops_;
+  std::vector<std::string> passes_;
 };
 
 /// Finds the kernels of a graph's custom nodes, which text only names. User errors name the node: an op that

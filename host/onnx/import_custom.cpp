@@ -10,7 +10,6 @@
 #include "host/onnx/importer.h"
 #include "host/ops/custom.h"
 #include "host/ops/op.h"
-#include "host/passes/pass.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -157,7 +156,8 @@ void Importer::convert_custom(const CustomOp& op, const onnx::NodeProto& node, N
       arguments.push_back(inputs[i]);
     }
     const auto named = [&](const std::string& wanted) { return new_symbol(wanted); };
-    Graph graph = at_node(import, [&] { return compose(op, given, attributes, graph_pass_names(), named); });
+    Graph graph =
+        at_node(import, [&] { return compose(op, given, attributes, options_.custom_ops->passes(), named); });
     results = add_graph(graph, arguments, import.name(), function());
     for (size_t i = 0; i < results.size(); ++i) {
       const TensorPattern& output = op.signature.outputs[i];

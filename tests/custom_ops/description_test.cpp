@@ -89,13 +89,13 @@ TEST(CustomOps, TheNewestThatTheModelsVersionHasIsTaken) {
   const auto at = [](int since) {
     return read(op(kTensors + "since = " + std::to_string(since) + "\ncomposition = \"c.gir\"\n"))[0];
   };
-  const CustomOps ops({at(1), at(4)});
+  const CustomOps ops({at(1), at(4)}, {});
   EXPECT_EQ(ops.find("d", "Op", 3)->since, 1);
   EXPECT_EQ(ops.find("d", "Op", 4)->since, 4);
   EXPECT_EQ(ops.find("d", "Op", 0), nullptr);
   EXPECT_EQ(ops.find("e", "Op", 4), nullptr);
   EXPECT_EQ(message_of([&] {
-              CustomOps({at(1), at(1)});
+              CustomOps({at(1), at(1)}, {});
             }),
             "the custom op d::Op (since version 1) is there twice: in ops.toml and in ops.toml");
 }
@@ -104,15 +104,15 @@ TEST(CustomOps, WhatIsNoCollectionIsSaid) {
   const TemporaryFolder temporary("test");
   const std::filesystem::path& folder = temporary.path();
   std::ofstream(folder / "text.so") << "no library";
-  EXPECT_EQ(message_of([&] { CustomOps::load({(folder / "none").string()}); }),
+  EXPECT_EQ(message_of([&] { CustomOps::load({(folder / "none").string()}, {}); }),
             "--custom-ops " + (folder / "none").string() + ": there is no such folder or library");
-  EXPECT_EQ(message_of([&] { CustomOps::load({folder.string()}); }),
+  EXPECT_EQ(message_of([&] { CustomOps::load({folder.string()}, {}); }),
             folder.string() + ": has no ops.toml, which says what ops it holds (docs/custom-ops.md)");
   const std::string text = (folder / "text.so").string();
-  EXPECT_EQ(message_of([&] { CustomOps::load({text}); }).substr(0, text.size() + 20),
+  EXPECT_EQ(message_of([&] { CustomOps::load({text}, {}); }).substr(0, text.size() + 20),
             text + ": cannot be loaded: ");
-  EXPECT_EQ(message_of([&] { CustomOps::load({"/proc/self/exe"}); }).substr(0, 15), "/proc/self/exe:");
-  EXPECT_EQ(CustomOps::load({}), nullptr);
+  EXPECT_EQ(message_of([&] { CustomOps::load({"/proc/self/exe"}, {}); }).substr(0, 15), "/proc/self/exe:");
+  EXPECT_EQ(CustomOps::load({}, {}), nullptr);
 }
 
 }  // namespace

@@ -61,8 +61,10 @@ const std::string kLaunch =
     "\"factor\"]\n";
 
 std::shared_ptr<const CustomOps> ops(const std::string& launch, const std::string& ptx = kPtx) {
-  return std::make_shared<const CustomOps>(parse_custom_ops(
-      kOp + launch, "ops.toml", [&](const std::string& name) { return name == "a.ptx" ? ptx : "code"; }));
+  return std::make_shared<const CustomOps>(
+      parse_custom_ops(kOp + launch, "ops.toml",
+                       [&](const std::string& name) { return name == "a.ptx" ? ptx : "code"; }),
+      std::vector<std::string>());
 }
 
 /// x -> Scale -> Scale -> y, of N rows of 4096 numbers.

@@ -12,6 +12,7 @@
 #include "host/onnx/import.h"
 #include "host/ops/custom.h"
 #include "host/ops/op.h"
+#include "host/passes/pass.h"
 #include "tests/support/interpreted.h"
 #include "tests/support/message_of.h"
 
@@ -48,7 +49,7 @@ std::string model(const std::string& nodes, const std::string& more = "") {
 std::shared_ptr<const CustomOps> ops(const std::string& toml,
                                      const std::map<std::string, std::string>& files) {
   return std::make_shared<const CustomOps>(
-      parse_custom_ops(toml, "ops.toml", [&](const std::string& name) { return files.at(name); }));
+      parse_custom_ops(toml, "ops.toml", [&](const std::string& name) { return files.at(name); }), graph_pass_names());
 }
 
 /// "d::Op", with the rest of its description.
@@ -191,7 +192,7 @@ TEST(Composition, IsTheNodesOfItsTextWithSymbolsOfTheModel) {
 
 TEST(Composition, TheOneWhoseParametersTheInputsAreIsTaken) {
   ImportOptions options;
-  options.custom_ops = CustomOps::load({kExamples + "/custom_op_composition"});
+  options.custom_ops = CustomOps::load({kExamples + "/custom_op_composition"}, graph_pass_names());
   options.sizes["batch"] = 1;
   options.sizes["length"] = 2;
   const Graph graph = import_onnx_bytes(
