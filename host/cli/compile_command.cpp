@@ -6,6 +6,7 @@
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/inputs.h"
+#include "host/cli/model_options.h"
 #include "host/cli/model_source.h"
 #include "host/cli/records_use.h"
 #include "host/cli/text.h"

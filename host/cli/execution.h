@@ -48,16 +48,6 @@ struct ExecutionOptions {
 void add_execution_options(CLI::App& command, ExecutionOptions& options);
 /// Those options alone.
 void add_run_options(CLI::App& command, ExecutionOptions& options);
-/// --shape and --dim alone, for parse_shapes and parse_sizes.
-void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes);
-/// --keep-input: names for ModelImportOptions and check_kept_inputs().
-void add_keep_input_option(CLI::App& command, std::vector<std::string>& names);
-/// --decisions, for read_decisions().
-void add_decisions_option(CLI::App& command, std::string& decisions);
-/// --custom-ops, for read_custom_ops().
-void add_custom_ops_option(CLI::App& command, std::vector<std::string>& paths);
-/// --opt, --precision and --optimize, of commands that compile alone.
-void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision, std::string& optimize);
 
 /// Those of them that say how a machine runs a module.
 rpc::LoadOptions load_options(const ExecutionOptions& options);

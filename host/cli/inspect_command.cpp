@@ -7,6 +7,7 @@
 #include "host/cli/inputs.h"
 #include "host/cli/inspect.h"
 #include "host/cli/inspect_page.h"
+#include "host/cli/model_options.h"
 #include "host/cli/model_source.h"
 #include "host/cli/refusal.h"
 #include "host/cli/text.h"

@@ -12,6 +12,7 @@
 #include "host/cli/gir_output.h"
 #include "host/cli/inputs.h"
 #include "host/cli/kernel_view.h"
+#include "host/cli/model_options.h"
 #include "host/cli/model_source.h"
 #include "host/cli/program_folder.h"
 #include "host/cli/records_use.h"

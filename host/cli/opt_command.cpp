@@ -8,6 +8,7 @@
 #include "host/cli/execution.h"
 #include "host/cli/gir_output.h"
 #include "host/cli/inputs.h"
+#include "host/cli/model_options.h"
 #include "host/cli/model_source.h"
 #include "host/cli/refusal.h"
 #include "host/cli/text.h"

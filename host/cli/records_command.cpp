@@ -5,6 +5,7 @@
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
+#include "host/cli/model_options.h"
 #include "host/cli/quantities.h"
 #include "host/cli/records_actions.h"
 #include "host/cli/records_prior.h"
