@@ -126,7 +126,7 @@ CLI::Validator size_in_bytes() {
   return CLI::Validator(convert, "", "size");
 }
 
-void add_serve_options(CLI::App& command, ServeArguments& a) {
+void add_access_options(CLI::App& command, ServeArguments& a) {
   command.add_option("--listen", a.listen, "Where to listen; port 0 takes a free one")
       ->type_name("ADDR:PORT")
       ->capture_default_str();
@@ -149,6 +149,9 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
           "discover' finds it")
       ->expected(0, 1)
       ->type_name("[NAME]");
+}
+
+void add_limit_options(CLI::App& command, ServeArguments& a) {
   command.add_option("--cache", a.cache, "Where uploaded segments are kept")->type_name("DIR");
   command.add_option("--cache-size", a.cache_size, "Its bound, e.g. 512MiB")
       ->transform(size_in_bytes())
@@ -165,6 +168,10 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
           "machine's")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
+}
+
+/// How long things take, and whose turn comes first.
+void add_time_options(CLI::App& command, ServeArguments& a) {
   const auto seconds = CLI::Range(0.001, 1e6).description("");
   command.add_option("--deadline", a.deadline_s, "Longest time of one request")
       ->check(seconds)
@@ -197,12 +204,23 @@ void add_serve_options(CLI::App& command, ServeArguments& a) {
       ->check(seconds)
       ->type_name("SECONDS")
       ->capture_default_str();
+}
+
+void add_log_options(CLI::App& command, ServeArguments& a) {
   CLI::Option* level =
       command.add_option("--log-level", a.log_level, "The least grave events to report on stderr")
           ->check(CLI::IsMember({"error", "warning", "info"}).description(""))
           ->type_name("error|warning|info")
           ->capture_default_str();
   command.add_flag("-q,--quiet", a.quiet, "Report nothing but errors")->excludes(level);
+}
+
+/// In the order in which --help has them.
+void add_serve_options(CLI::App& command, ServeArguments& a) {
+  add_access_options(command, a);
+  add_limit_options(command, a);
+  add_time_options(command, a);
+  add_log_options(command, a);
 }
 
 std::string json_text(const std::string& text) {
