@@ -90,6 +90,80 @@ std::optional<int64_t> fold_signed(BinaryOp op, int64_t a, int64_t b) {
   }
 }
 
+/// Before it is rounded to its type. None of the roundings below, of tests and choices, and of kFma.
+std::optional<double> math_value(MathFn fn, double a, double b) {
+  switch (fn) {
+    case MathFn::kExp:
+      return std::exp(a);
+    case MathFn::kLog:
+      return std::log(a);
+    case MathFn::kSqrt:
+      return std::sqrt(a);
+    case MathFn::kRsqrt:
+      return 1.0 / std::sqrt(a);
+    case MathFn::kTanh:
+      return std::tanh(a);
+    case MathFn::kErf:
+      return std::erf(a);
+    case MathFn::kSigmoid:
+      return 1.0 / (1.0 + std::exp(-a));
+    case MathFn::kPow:
+      return std::pow(a, b);
+    case MathFn::kFloor:
+      return std::floor(a);
+    case MathFn::kCeil:
+      return std::ceil(a);
+    case MathFn::kRound:
+      return std::nearbyint(a);
+    case MathFn::kTrunc:
+      return std::trunc(a);
+    case MathFn::kAbs:
+      return std::fabs(a);
+    case MathFn::kSin:
+      return std::sin(a);
+    case MathFn::kCos:
+      return std::cos(a);
+    case MathFn::kTan:
+      return std::tan(a);
+    case MathFn::kAsin:
+      return std::asin(a);
+    case MathFn::kAcos:
+      return std::acos(a);
+    case MathFn::kAtan:
+      return std::atan(a);
+    case MathFn::kSinh:
+      return std::sinh(a);
+    case MathFn::kCosh:
+      return std::cosh(a);
+    case MathFn::kAsinh:
+      return std::asinh(a);
+    case MathFn::kAcosh:
+      return std::acosh(a);
+    case MathFn::kAtanh:
+      return std::atanh(a);
+    case MathFn::kRoundTf32:
+    case MathFn::kTruncBf16:
+    case MathFn::kIsNan:
+    case MathFn::kIsInf:
+    case MathFn::kFma:
+    case MathFn::kIfThenElse:
+      break;
+  }
+  return std::nullopt;
+}
+
+/// Adding half of the last kept place and cutting rounds ties away from zero; infinities stay.
+double round_tf32(double a) {
+  if (std::isnan(a)) return a;
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(a));
+  return static_cast<double>(std::bit_cast<float>((bits + 0x1000u) & ~0x1fffu));
+}
+
+double trunc_bf16(double a) {
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(a));
+  return static_cast<double>(std::bit_cast<float>(bits & 0xffff0000u));
+}
+
 }  // namespace
 
 int64_t floor_divide(int64_t a, int64_t b) {
@@ -246,97 +320,10 @@ std::optional<bool> compare_floats(BinaryOp op, double a, double b) {
 }
 
 std::optional<double> fold_math(MathFn fn, DType dtype, double a, double b) {
-  double value = 0;
-  switch (fn) {
-    case MathFn::kExp:
-      value = std::exp(a);
-      break;
-    case MathFn::kLog:
-      value = std::log(a);
-      break;
-    case MathFn::kSqrt:
-      value = std::sqrt(a);
-      break;
-    case MathFn::kRsqrt:
-      value = 1.0 / std::sqrt(a);
-      break;
-    case MathFn::kTanh:
-      value = std::tanh(a);
-      break;
-    case MathFn::kErf:
-      value = std::erf(a);
-      break;
-    case MathFn::kSigmoid:
-      value = 1.0 / (1.0 + std::exp(-a));
-      break;
-    case MathFn::kPow:
-      value = std::pow(a, b);
-      break;
-    case MathFn::kFloor:
-      value = std::floor(a);
-      break;
-    case MathFn::kCeil:
-      value = std::ceil(a);
-      break;
-    case MathFn::kRound:
-      value = std::nearbyint(a);
-      break;
-    case MathFn::kTrunc:
-      value = std::trunc(a);
-      break;
-    case MathFn::kAbs:
-      value = std::fabs(a);
-      break;
-    case MathFn::kSin:
-      value = std::sin(a);
-      break;
-    case MathFn::kCos:
-      value = std::cos(a);
-      break;
-    case MathFn::kTan:
-      value = std::tan(a);
-      break;
-    case MathFn::kAsin:
-      value = std::asin(a);
-      break;
-    case MathFn::kAcos:
-      value = std::acos(a);
-      break;
-    case MathFn::kAtan:
-      value = std::atan(a);
-      break;
-    case MathFn::kSinh:
-      value = std::sinh(a);
-      break;
-    case MathFn::kCosh:
-      value = std::cosh(a);
-      break;
-    case MathFn::kAsinh:
-      value = std::asinh(a);
-      break;
-    case MathFn::kAcosh:
-      value = std::acosh(a);
-      break;
-    case MathFn::kAtanh:
-      value = std::atanh(a);
-      break;
-    case MathFn::kRoundTf32: {
-      // Adding half of the last kept place and cutting rounds ties away from zero; infinities stay.
-      if (std::isnan(a)) return a;
-      auto bits = std::bit_cast<uint32_t>(static_cast<float>(a));
-      return static_cast<double>(std::bit_cast<float>((bits + 0x1000u) & ~0x1fffu));
-    }
-    case MathFn::kTruncBf16: {
-      auto bits = std::bit_cast<uint32_t>(static_cast<float>(a));
-      return static_cast<double>(std::bit_cast<float>(bits & 0xffff0000u));
-    }
-    case MathFn::kIsNan:
-    case MathFn::kIsInf:
-    case MathFn::kFma:
-    case MathFn::kIfThenElse:
-      return std::nullopt;
-  }
-  return round_float(dtype, value);
+  if (fn == MathFn::kRoundTf32) return round_tf32(a);
+  if (fn == MathFn::kTruncBf16) return trunc_bf16(a);
+  const std::optional<double> value = math_value(fn, a, b);
+  return value ? std::optional<double>(round_float(dtype, *value)) : std::nullopt;
 }
 
 int64_t float_to_integer(DType dtype, double value) {
