@@ -159,7 +159,8 @@ void range_by_data(NodeImport& n) {
     if (provably_different(element_count(n.type(i).shape), 1)) n.fail("needs scalars");
     return n.reshape(n.input(i), {});
   };
-  Value *start = number(0), *limit = number(1), *delta = number(2);
+  Value *start = number(0), *limit = number(1);
+  Value* delta = n.has(2) ? number(2) : n.scalar(start->type.dtype, 1);
   const auto wide = [&](Value* x) { return n.cast(x, DType::kF64); };
   Value* span = n.add(op::subtract, {wide(limit), wide(start)});
   Value* steps = n.add(op::ceil, {n.add(op::divide, {span, wide(delta)})});
@@ -171,8 +172,17 @@ void range_by_data(NodeImport& n) {
   n.set(0, n.add(op::add, {n.add(op::multiply, {index, delta}), start}));
 }
 
+/// A constant of one element.
+double one_number(NodeImport& n, size_t i, const char* what) {
+  const std::vector<double> values = n.numbers(i, what);
+  if (values.size() != 1) n.fail("needs scalars");
+  return values[0];
+}
+
+/// com.microsoft's may have no delta, which is 1 then.
 void convert_range(NodeImport& n) {
-  auto start = n.contents(0), limit = n.contents(1), delta = n.contents(2);
+  auto start = n.contents(0), limit = n.contents(1);
+  auto delta = n.has(2) ? n.contents(2) : std::optional(Contents::scalar(1));
   auto attrs = std::make_shared<ArangeAttrs>();
   if (start && limit && delta) {
     if (start->dims.size() != 1 || limit->dims.size() != 1 || delta->dims.size() != 1)
@@ -188,9 +198,9 @@ void convert_range(NodeImport& n) {
     attrs->count = larger(count, 0);
     return n.set(0, n.add(op::arange, {}, attrs));
   }
-  if (!n.constant(0) || !n.constant(1) || !n.constant(2)) return range_by_data(n);
-  double from = n.numbers(0, "start").at(0), to = n.numbers(1, "limit").at(0),
-         by = n.numbers(2, "delta").at(0);
+  if (!n.constant(0) || !n.constant(1) || (n.has(2) && !n.constant(2))) return range_by_data(n);
+  const double from = one_number(n, 0, "start"), to = one_number(n, 1, "limit"),
+               by = n.has(2) ? one_number(n, 2, "delta") : 1;
   double count = std::ceil((to - from) / by);
   if (!(by != 0) || !(count < 1e12)) n.fail("a range from {} to {} by {} makes no sense", from, to, by);
   attrs->count = static_cast<int64_t>(std::max(count, 0.0));
@@ -268,6 +278,8 @@ void add_index_converters(ConverterTable& table) {
       {"NonZero", 9, convert_nonzero},
       {"Compress", 9, convert_compress},
       {"Trilu", 1, convert_trilu, kMicrosoft},
+      {"Range", 1, convert_range, kMicrosoft},
+      {"GatherND", 1, convert_gather_nd, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }

@@ -58,6 +58,30 @@ Value* rows_along(NodeImport& n, Value* x, int64_t axis) {
   return n.reshape(n.transpose(x, axes), {x->type.shape[static_cast<size_t>(axis)], rest});
 }
 
+/// What differs on an axis: where each occurs first, how often it occurs, and which one is at each position.
+struct Distinct {
+  Value *first, *members, *inverse;
+};
+
+/// In ascending order. `of_rows` says that slices are compared and not numbers.
+Distinct distinct_along(NodeImport& n, Value* x, int64_t axis, bool of_rows) {
+  // What strings compare by are their ranks.
+  Value* compared = x->type.dtype == DType::kString ? n.add(text::ranks, {x}) : x;
+  if (x->type.dtype == DType::kBool) compared = n.cast(x, DType::kU8);
+  Value* rows = rows_along(n, compared, axis);
+  Value* order = of_rows ? n.add(op::row_order, {rows}) : sorted(n, compared, false)[1];
+  const std::vector<Value*> groups = n.add_many(op::row_groups, {rows, order}, nullptr);
+  const Dim count = n.bind(groups[3], "count")[0];
+  return {n.slice(groups[0], 0, 0, count), n.slice(groups[1], 0, 0, count), groups[2]};
+}
+
+/// The same by where they occur first.
+Distinct by_place(NodeImport& n, const Distinct& given) {
+  const std::vector<Value*> places = sorted(n, given.first, false);
+  return {places[0], gather(n, given.members, places[1]),
+          gather(n, sorted(n, places[1], false)[1], given.inverse)};
+}
+
 void convert_unique(NodeImport& n) {
   Value* x = n.input(0);
   int64_t axis = 0;
@@ -66,25 +90,22 @@ void convert_unique(NodeImport& n) {
     axis = n.axis(n.integer("axis", 0), x->type.rank());
   else
     x = n.reshape(x, {element_count(x->type.shape)});
-  // What strings compare by are their ranks.
-  Value* compared = x->type.dtype == DType::kString ? n.add(text::ranks, {x}) : x;
-  if (x->type.dtype == DType::kBool) compared = n.cast(x, DType::kU8);
-  Value* rows = rows_along(n, compared, axis);
-  Value* order = of_rows ? n.add(op::row_order, {rows}) : sorted(n, compared, false)[1];
-  const std::vector<Value*> groups = n.add_many(op::row_groups, {rows, order}, nullptr);
-  const Dim count = n.bind(groups[3], "count")[0];
-  Value *first = n.slice(groups[0], 0, 0, count), *members = n.slice(groups[1], 0, 0, count), *inverse = groups[2];
-  if (n.integer("sorted", 1) == 0) {
-    // By where they occur first.
-    const std::vector<Value*> by_place = sorted(n, first, false);
-    first = by_place[0];
-    members = gather(n, members, by_place[1]);
-    inverse = gather(n, sorted(n, by_place[1], false)[1], inverse);
-  }
-  n.set(0, gather(n, x, first, axis));
-  if (n.wants(1)) n.set(1, first);
-  if (n.wants(2)) n.set(2, inverse);
-  if (n.wants(3)) n.set(3, members);
+  Distinct found = distinct_along(n, x, axis, of_rows);
+  if (n.integer("sorted", 1) == 0) found = by_place(n, found);
+  n.set(0, gather(n, x, found.first, axis));
+  if (n.wants(1)) n.set(1, found.first);
+  if (n.wants(2)) n.set(2, found.inverse);
+  if (n.wants(3)) n.set(3, found.members);
+}
+
+/// Of a vector, by where its numbers occur first; without those places among the results.
+void convert_microsoft_unique(NodeImport& n) {
+  Value* x = n.input(0);
+  if (x->type.rank() != 1) n.fail("its data {} should be a vector", x->type.str());
+  const Distinct found = by_place(n, distinct_along(n, x, 0, false));
+  n.set(0, gather(n, x, found.first));
+  n.set(1, found.inverse);
+  n.set(2, found.members);
 }
 
 }  // namespace
@@ -92,6 +113,7 @@ void convert_unique(NodeImport& n) {
 void add_selection_converters(ConverterTable& table) {
   table.push_back({"NonMaxSuppression", 10, convert_nms});
   table.push_back({"Unique", 11, convert_unique});
+  table.push_back({"Unique", 1, convert_microsoft_unique, kMicrosoft});
 }
 
 }  // namespace gantry

@@ -180,6 +180,16 @@ void convert_pad_1(NodeImport& n) {
   pad(n, {pads.begin(), middle}, {middle, pads.end()}, n.number("value", 0));
 }
 
+/// The numbers of the input pads, which may be the row of a matrix in com.microsoft's.
+Shape pad_list(NodeImport& n) {
+  if (!n.has(1) || n.rank(1) < 2) return n.dims(1, "pads", Elements::kSigned);
+  if (const auto known = n.elements(1)) return known->dims;
+  if (!n.constant(1)) return n.bind(as_index_vector(n, 1), "pads", Elements::kSigned);
+  Shape dims;
+  for (const double amount : n.numbers(1, "pads")) dims.push_back(static_cast<int64_t>(amount));
+  return dims;
+}
+
 /// Amounts in front of each axis, then behind.
 Shape pad_amounts(NodeImport& n) {
   const auto rank = static_cast<size_t>(n.rank(0));
@@ -190,7 +200,7 @@ Shape pad_amounts(NodeImport& n) {
     return n.bind(amounts, "pads", Elements::kSigned);
   }
   if (!n.has(3)) n.assume_length(1, static_cast<int64_t>(2 * rank));
-  const Shape pads = n.dims(1, "pads", Elements::kSigned);
+  const Shape pads = pad_list(n);
   std::vector<int64_t> axes;
   if (n.has(3)) axes = n.integers(3, "axes");
   if (axes.empty()) {
@@ -241,6 +251,7 @@ void add_slice_converters(ConverterTable& table) {
   const Converter entries[] = {
       {"Slice", 1, convert_slice_1},   {"Slice", 10, convert_slice_10}, {"Split", 1, convert_split_1},
       {"Split", 13, convert_split_13}, {"Pad", 1, convert_pad_1},       {"Pad", 11, convert_pad_11},
+      {"Pad", 1, convert_pad_11, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));
 }
