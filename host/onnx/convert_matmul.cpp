@@ -1,4 +1,6 @@
 // Matrix products.
+#include <numeric>
+
 #include "host/onnx/converters.h"
 #include "host/onnx/matrix_product.h"
 #include "host/ops/det.h"
@@ -15,6 +17,20 @@ Value* scaled(NodeImport& n, Value* x, double factor) {
   return factor == 1 ? x : n.add(op::multiply, {x, n.scalar(x->type.dtype, factor)});
 }
 
+/// An operand of FusedMatMul; `batch_behind` names the attribute by which its first axis is the rows' of its
+/// matrices.
+Value* operand(NodeImport& n, size_t i, const char* batch_behind) {
+  Value* x = n.input(i);
+  if (n.integer(batch_behind, 0) == 0) return x;
+  const int rank = x->type.rank();
+  if (rank < 3)
+    n.fail("its {} needs an operand of 3 dimensions or more, not {}", batch_behind, x->type.str());
+  std::vector<int64_t> axes(static_cast<size_t>(rank) - 2);
+  std::iota(axes.begin(), axes.end(), 1);
+  axes.insert(axes.end(), {0, rank - 1});
+  return n.transpose(x, axes);
+}
+
 }  // namespace
 
 Value* general_product(NodeImport& n) {
@@ -27,10 +43,26 @@ Value* general_product(NodeImport& n) {
   return y;
 }
 
+Value* scaled_matrix_product(NodeImport& n) {
+  Value *a = operand(n, 0, "transBatchA"), *b = operand(n, 1, "transBatchB");
+  const bool transpose_a = n.integer("transA", 0) != 0, transpose_b = n.integer("transB", 0) != 0;
+  return scaled(n, matrix_product(n, a, b, transpose_a, transpose_b), n.number("alpha", 1));
+}
+
+namespace {
+
+void convert_fused_matmul(NodeImport& n) {
+  n.set(0, scaled_matrix_product(n));
+}
+
+}  // namespace
+
 void add_matmul_converters(ConverterTable& table) {
   table.push_back({"MatMul", 1, convert_matmul});
   table.push_back({"Gemm", 1, [](NodeImport& n) { n.set(0, general_product(n)); }});
   table.push_back({"Det", 11, [](NodeImport& n) { n.set(0, n.add(linalg::det, {n.input(0)})); }});
+  table.push_back({"FusedMatMul", 1, convert_fused_matmul, kMicrosoft});
+  table.push_back({"TransposeMatMul", 1, convert_fused_matmul, kMicrosoft});  // its name before
   table.push_back(
       {"Inverse", 1, [](NodeImport& n) { n.set(0, n.add(linalg::inverse, {n.input(0)})); }, kMicrosoft});
 }

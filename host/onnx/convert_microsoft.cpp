@@ -1,10 +1,8 @@
 // Ops of com.microsoft that exporters and optimisers of transformers write: composites of what ai.onnx has.
 // Semantics: ONNX Runtime's documentation of its contrib operators.
-#include <numeric>
 #include <optional>
 
 #include "host/onnx/converters.h"
-#include "host/onnx/matrix_product.h"
 #include "host/onnx/normalise.h"
 #include "host/onnx/quantize.h"
 #include "host/onnx/term.h"
@@ -13,27 +11,6 @@
 
 namespace gantry {
 namespace {
-
-/// An operand of FusedMatMul; `batch_behind` names the attribute by which its first axis is the rows' of its
-/// matrices.
-Value* operand(NodeImport& n, size_t i, const char* batch_behind) {
-  Value* x = n.input(i);
-  if (n.integer(batch_behind, 0) == 0) return x;
-  const int rank = x->type.rank();
-  if (rank < 3)
-    n.fail("its {} needs an operand of 3 dimensions or more, not {}", batch_behind, x->type.str());
-  std::vector<int64_t> axes(static_cast<size_t>(rank) - 2);
-  std::iota(axes.begin(), axes.end(), 1);
-  axes.insert(axes.end(), {0, rank - 1});
-  return n.transpose(x, axes);
-}
-
-void convert_fused_matmul(NodeImport& n) {
-  Value *a = operand(n, 0, "transBatchA"), *b = operand(n, 1, "transBatchB");
-  const bool transpose_a = n.integer("transA", 0) != 0, transpose_b = n.integer("transB", 0) != 0;
-  const Term y(n, matrix_product(n, a, b, transpose_a, transpose_b));
-  n.set(0, y * n.number("alpha", 1));
-}
 
 /// Rows of input 0 (M, D) against those of input 1 (K, D): (M, K).
 void convert_cdist(NodeImport& n) {
@@ -167,8 +144,6 @@ void convert_quantized_embed_layer_norm(NodeImport& n) {
 
 void add_microsoft_converters(ConverterTable& table) {
   const Converter entries[] = {
-      {"FusedMatMul", 1, convert_fused_matmul, kMicrosoft},
-      {"TransposeMatMul", 1, convert_fused_matmul, kMicrosoft},  // its name before
       {"CDist", 1, convert_cdist, kMicrosoft},
       {"UnfoldTensor", 1, convert_unfold_tensor, kMicrosoft},
       {"Gelu", 1, [](NodeImport& n) { convert_gelu(n, false); }, kMicrosoft},

@@ -13,4 +13,7 @@ Value* matrix_product(NodeImport& n, Value* a, Value* b, bool transpose_a = fals
 /// What Gemm makes of the node's inputs and its attributes alpha, beta, transA and transB.
 Value* general_product(NodeImport& n);
 
+/// What com.microsoft's FusedMatMul makes of them, by alpha, transA, transB, transBatchA and transBatchB.
+Value* scaled_matrix_product(NodeImport& n);
+
 }  // namespace gantry

@@ -140,13 +140,14 @@ constexpr Group kGroups[] = {
     {kMicrosoft, 1, 1, 3,
      "Unique"},
     {kMicrosoft, 1, 2, 1,
-     "BiasGelu BiasSplitGelu BranchwiseRMSNorm CDist FastGelu FusedMatMul GatherND GridSample "
-     "ScaledSiLU SwiGLU TransposeMatMul Trilu"},
+     "BiasGelu BiasSplitGelu BranchwiseRMSNorm CDist FastGelu FusedMatMul FusedMatMulActivation "
+     "GatherND GridSample ScaledSiLU SwiGLU TransposeMatMul Trilu"},
     {kMicrosoft, 1, 3, 1,
-     "BiasAdd DequantizeLinear FusedGemm GatedRMSNorm GroupNorm MatMulBnb4 NhwcConv Pad "
+     "BiasAdd DequantizeLinear FusedGemm GatedRMSNorm GemmFastGelu GroupNorm MatMulBnb4 NhwcConv Pad "
      "QuantizeLinear Range"},
     {kMicrosoft, 1, 4, 1,
-     "CropAndResize FusedConv GatedAdd GatherBlockQuantized MRotaryEmbedding RotaryEmbedding"},
+     "CropAndResize FusedConv GatedAdd GatherBlockQuantized MRotaryEmbedding NhwcFusedConv "
+     "RotaryEmbedding"},
     {kMicrosoft, 1, 4, 2,
      "LinearAttentionGate"},
     {kMicrosoft, 1, 4, 3,

@@ -37,8 +37,17 @@ const Activation kActivations[] = {
     {"Sigmoid", {}, [](double x) { return 1 / (1 + std::exp(-x)); }},
     {"Tanh", {}, [](double x) { return std::tanh(x); }},
     {"LeakyRelu", {0.25}, [](double x) { return x < 0 ? 0.25 * x : x; }},
+    {"Selu", {1.5, 0, 1.25}, [](double x) { return 1.25 * (x > 0 ? x : 1.5 * (std::exp(x) - 1)); }},
+    {"ScaledTanh", {0.5, 0.75}, [](double x) { return 0.5 * std::tanh(0.75 * x); }},
     {"HardSigmoid", {0.25, 0.625}, [](double x) { return std::min(1.0, std::max(0.0, 0.25 * x + 0.625)); }},
 };
+
+std::string named_params(const Activation& activation) {
+  constexpr const char* kNames[] = {"activation_alpha", "activation_beta", "activation_gamma"};
+  std::string text;
+  for (size_t i = 0; i < activation.params.size(); ++i) text += number(kNames[i], activation.params[i]);
+  return text;
+}
 
 /// A convolution of (1, 2, 4, 4) with (3, 2, 3, 3), without padding.
 double convolution(const Values& x, const Values& w, size_t channel, size_t row, size_t column) {
@@ -87,13 +96,75 @@ TEST(FusedGemm, AppliesTheActivationToTheScaledProduct) {
     }
     std::string attributes = kMicrosoft + integer("transB", 1) + number("alpha", 0.5) + number("beta", 2) +
                              text("activation", activation.name);
-    const char* const names[] = {"activation_alpha", "activation_beta"};
-    for (size_t i = 0; i < activation.params.size(); ++i)
-      attributes += number(names[i], activation.params[i]);
+    attributes += named_params(activation);
     const auto y =
         results(parse(node("FusedGemm", "a b c", "y", attributes), inputs, "y", kNewest), inputs)[0];
     expect_near(y, expected, 1e-4);
   }
+}
+
+/// (1, C, 4) as (1, 4, C), or back where the counts are the other way round.
+Values exchanged(const Values& x, size_t rows, size_t columns) {
+  Values result;
+  for (size_t j = 0; j < columns; ++j)
+    for (size_t i = 0; i < rows; ++i) result.push_back(x[i * columns + j]);
+  return result;
+}
+
+TEST(NhwcFusedConv, IsFusedConvOfDataWithTheirChannelsLast) {
+  const Inputs first{{"x", random({1, 2, 4, 4}, 1)},
+                     {"w", random({3, 2, 3, 3}, 2)},
+                     {"b", random({3}, 3)},
+                     {"z", random({1, 3, 2, 2}, 4)}};
+  const Inputs last{{"x", {{1, 4, 4, 2}, exchanged(first[0].second.values, 2, 16)}},
+                    first[1],
+                    first[2],
+                    {"z", {{1, 2, 2, 3}, exchanged(first[3].second.values, 3, 4)}}};
+  Values expected;
+  for (size_t at = 0; at < 12; ++at) {
+    const double sum =
+        convolution(first[0].second.values, first[1].second.values, at / 4, at % 4 / 2, at % 2) +
+        first[2].second.values[at / 4] + first[3].second.values[at];
+    expected.push_back(sum < 0 ? 0.25 * sum : sum);
+  }
+  const std::string attributes =
+      kMicrosoft + text("activation", "LeakyRelu") + floats("activation_params", {0.25});
+  const auto model = parse(node("NhwcFusedConv", "x w b z", "y", attributes), last, "y", kNewest);
+  expect_near(results(model, last)[0], exchanged(expected, 3, 4), 1e-4);
+}
+
+/// Row i of a (rows, 3) times column j of b (3, 4).
+double product(const Values& a, const Values& b, size_t i, size_t j) {
+  double total = 0;
+  for (size_t k = 0; k < 3; ++k) total += a[i * 3 + k] * b[k * 4 + j];
+  return total;
+}
+
+TEST(FusedMatMulActivation, AppliesTheActivationToTheScaledProduct) {
+  const Inputs inputs{{"a", random({2, 3}, 5)}, {"b", random({3, 4}, 6)}};
+  for (const Activation& activation : kActivations) {
+    SCOPED_TRACE(activation.name);
+    Values expected;
+    for (size_t at = 0; at < 8; ++at)
+      expected.push_back(
+          activation.apply(0.5 * product(inputs[0].second.values, inputs[1].second.values, at / 4, at % 4)));
+    const std::string attributes =
+        kMicrosoft + number("alpha", 0.5) + text("activation", activation.name) + named_params(activation);
+    const auto model = parse(node("FusedMatMulActivation", "a b", "y", attributes), inputs, "y", kNewest);
+    expect_near(results(model, inputs)[0], expected, 1e-4);
+  }
+}
+
+TEST(GemmFastGelu, AddsTheBiasBeforeTheActivation) {
+  const Inputs inputs{{"a", random({2, 3}, 5)}, {"b", random({3, 4}, 6)}, {"c", random({4}, 7)}};
+  Values expected;
+  for (size_t at = 0; at < 8; ++at) {
+    const double x = product(inputs[0].second.values, inputs[1].second.values, at / 4, at % 4) +
+                     inputs[2].second.values[at % 4];
+    expected.push_back(0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))));
+  }
+  const auto model = parse(node("GemmFastGelu", "a b c", "y", kMicrosoft), inputs, "y", kNewest);
+  expect_near(results(model, inputs)[0], expected, 1e-4);
 }
 
 TEST(FusedMatMul, MayHaveItsBatchBehindItsRows) {
