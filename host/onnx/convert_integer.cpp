@@ -14,6 +14,14 @@ void convert_matmul_integer(NodeImport& n) {
   n.set(0, integer_product(n, {n.input(0), nullptr, n.optional_input(2)}, {n.input(1), nullptr, n.optional_input(3)}));
 }
 
+/// com.microsoft's, of 16 bits: without a sign if neither operand has one.
+void convert_matmul_integer_16(NodeImport& n) {
+  Value *a = n.input(0), *b = n.input(1);
+  Value* sums = integer_product(n, {a, nullptr, nullptr}, {b, nullptr, nullptr});
+  const bool unsigned_both = a->type.dtype == DType::kU16 && b->type.dtype == DType::kU16;
+  n.set(0, unsigned_both ? n.cast(sums, DType::kU32) : sums);
+}
+
 void convert_qlinear_matmul(NodeImport& n) {
   Value *a = n.input(0), *b = n.input(3), *zero_point = n.optional_input(7);
   Value* product = n.cast(integer_product(n, {a, nullptr, n.optional_input(2)}, {b, nullptr, n.optional_input(5)}), DType::kF32);
@@ -63,6 +71,7 @@ void add_integer_converters(ConverterTable& table) {
   table.push_back({"QLinearMatMul", 10, convert_qlinear_matmul});
   table.push_back({"QLinearConv", 10, convert_qlinear_conv});
   table.push_back({"QLinearConv", 1, convert_qlinear_conv, kMicrosoft});
+  table.push_back({"MatMulInteger16", 1, convert_matmul_integer_16, kMicrosoft});
 }
 
 }  // namespace gantry

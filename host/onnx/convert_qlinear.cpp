@@ -1,6 +1,7 @@
 // com.microsoft's ops on quantised tensors, as ONNX Runtime's quantiser writes them: operands are read as
 // (x - zero_point) * scale, the op is that of f32, and the result is quantised.
 #include <numeric>
+#include <set>
 
 #include "host/onnx/converters.h"
 #include "host/onnx/quantize.h"
@@ -96,14 +97,9 @@ void convert_qlinear_where(NodeImport& n) {
   n.set(0, requantize(n, chosen, scale_of(n, 7), zero_point, quantized_dtype(zero_point, n.type(1).dtype)));
 }
 
-void convert_qlinear_average(NodeImport& n) {
+/// Sets the mean of input 0, whose scale and zero point follow it, those of the result behind them.
+void set_mean(NodeImport& n, const std::shared_ptr<ReduceAttrs>& attrs) {
   Value* x = n.input(0);
-  const int rank = x->type.rank();
-  if (rank < 3) n.fail("its data {} has no spatial axes", x->type.str());
-  const bool channels_last = n.integer("channels_last", 0) != 0;
-  auto attrs = std::make_shared<ReduceAttrs>();
-  attrs->axes.resize(static_cast<size_t>(rank) - 2);
-  std::iota(attrs->axes.begin(), attrs->axes.end(), channels_last ? 1 : 2);
   // Summed as integers: exact, as the mean then is but for one rounding.
   Value* sums = n.add(op::sum, {less_zero_point(n, x, zero_point_of(n, 2))}, attrs);
   Shape summed;
@@ -111,6 +107,45 @@ void convert_qlinear_average(NodeImport& n) {
   const Term count = Term::dimensions(n, {element_count(summed)}).cast(DType::kF32).reshaped({});
   Value* mean = n.add(op::divide, {n.cast(sums, DType::kF32), count});
   set_result(n, n.add(op::multiply, {mean, scale_of(n, 1)}), 3);
+}
+
+void convert_qlinear_average(NodeImport& n) {
+  const int rank = n.rank(0);
+  if (rank < 3) n.fail("its data {} has no spatial axes", n.type(0).str());
+  const bool channels_last = n.integer("channels_last", 0) != 0;
+  auto attrs = std::make_shared<ReduceAttrs>();
+  attrs->axes.resize(static_cast<size_t>(rank) - 2);
+  std::iota(attrs->axes.begin(), attrs->axes.end(), channels_last ? 1 : 2);
+  set_mean(n, attrs);
+}
+
+/// The attributes axes (none: all) and keepdims.
+std::shared_ptr<ReduceAttrs> listed_axes(NodeImport& n) {
+  auto attrs = std::make_shared<ReduceAttrs>();
+  std::set<int64_t> axes;
+  for (const int64_t axis : n.integer_list("axes")) axes.insert(n.axis(axis, n.rank(0)));
+  for (int64_t axis = 0; axis < n.rank(0); ++axis)
+    if (axes.empty() || axes.contains(axis)) attrs->axes.push_back(axis);
+  attrs->keepdims = n.integer("keepdims", 1) != 0;
+  return attrs;
+}
+
+void convert_qlinear_reduce_mean(NodeImport& n) {
+  set_mean(n, listed_axes(n));
+}
+
+// --- integers without scales
+
+/// The sum in 32 bits, with a sign if the data have one.
+void convert_reduce_sum_integer(NodeImport& n) {
+  const DType wide = n.type(0).dtype == DType::kU8 ? DType::kU32 : DType::kI32;
+  n.set(0, n.add(op::sum, {n.cast(n.input(0), wide)}, listed_axes(n)));
+}
+
+/// Operands are each followed by their zero point.
+void convert_mul_integer(NodeImport& n) {
+  n.set(0, n.add(op::multiply, {less_zero_point(n, n.input(0), zero_point_of(n, 1)),
+                                less_zero_point(n, n.input(2), zero_point_of(n, 3))}));
 }
 
 }  // namespace
@@ -123,6 +158,9 @@ void add_qlinear_converters(ConverterTable& table) {
   table.push_back({"QLinearWhere", 1, convert_qlinear_where, kMicrosoft});
   table.push_back({"QLinearConcat", 1, convert_qlinear_concat, kMicrosoft});
   table.push_back({"QLinearGlobalAveragePool", 1, convert_qlinear_average, kMicrosoft});
+  table.push_back({"QLinearReduceMean", 1, convert_qlinear_reduce_mean, kMicrosoft});
+  table.push_back({"ReduceSumInteger", 1, convert_reduce_sum_integer, kMicrosoft});
+  table.push_back({"MulInteger", 1, convert_mul_integer, kMicrosoft});
   table.push_back({"QLinearLeakyRelu", 1, convert_qlinear_leaky_relu, kMicrosoft});
   table.push_back({"QLinearSigmoid", 1, convert_qlinear_sigmoid, kMicrosoft});
 }

@@ -136,17 +136,17 @@ constexpr Group kGroups[] = {
     {kTraining, 1, kAny, kAny,
      "Adagrad Adam Gradient Momentum"},
     {kMicrosoft, 1, 1, 1,
-     "Gelu Inverse NhwcMaxPool QuickGelu Tokenizer UnfoldTensor"},
+     "Gelu Inverse NhwcMaxPool QuickGelu ReduceSumInteger Tokenizer UnfoldTensor"},
     {kMicrosoft, 1, 1, 3,
      "Unique"},
     {kMicrosoft, 1, 2, 1,
      "BiasGelu BiasSplitGelu BranchwiseRMSNorm CDist FastGelu FusedMatMul FusedMatMulActivation "
-     "GatherND GridSample ScaledSiLU SwiGLU TransposeMatMul Trilu"},
+     "GatherND GridSample MatMulInteger16 ScaledSiLU SwiGLU TransposeMatMul Trilu"},
     {kMicrosoft, 1, 3, 1,
      "BiasAdd DequantizeLinear FusedGemm GatedRMSNorm GemmFastGelu GroupNorm MatMulBnb4 NhwcConv Pad "
      "QuantizeLinear Range"},
     {kMicrosoft, 1, 4, 1,
-     "CropAndResize FusedConv GatedAdd GatherBlockQuantized MRotaryEmbedding NhwcFusedConv "
+     "CropAndResize FusedConv GatedAdd GatherBlockQuantized MRotaryEmbedding MulInteger NhwcFusedConv "
      "RotaryEmbedding"},
     {kMicrosoft, 1, 4, 2,
      "LinearAttentionGate"},
@@ -156,7 +156,7 @@ constexpr Group kGroups[] = {
      "SkipSimplifiedLayerNormalization"},
     {kMicrosoft, 1, 5, 1,
      "DynamicQuantizeMatMul QLinearAveragePool QLinearGlobalAveragePool QLinearLeakyRelu "
-     "QLinearSigmoid QLinearSoftmax"},
+     "QLinearReduceMean QLinearSigmoid QLinearSoftmax"},
     {kMicrosoft, 1, 5, 2,
      "SkipGroupNorm"},
     {kMicrosoft, 1, 5, 4,

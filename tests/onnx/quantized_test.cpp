@@ -177,6 +177,44 @@ TEST(QLinear, GlobalAverageIsOfExactSums) {
   expect_steps(node.run<uint8_t>(DType::kU8), expected);
 }
 
+TEST(QLinear, ReduceMeanIsOverTheAxesItLists) {
+  OneNode node(kMicrosoft, "QLinearReduceMean", 13);
+  parameters(node.input<uint8_t>(DType::kU8, {2, 2, 2}, {10, 20, 30, 40, 50, 60, 70, 90}), 0.5F, 10);
+  parameters(node, 0.25F, 3).with_list("axes", {-1, 0}).with("keepdims", int64_t{0});
+  // Sums of x - 10 are 100 and 190; a fourth of that, in steps of half the size.
+  EXPECT_THAT(node.results()[0]->type.shape, ::testing::ElementsAre(Dim(2)));
+  EXPECT_THAT(node.run<uint8_t>(DType::kU8), ::testing::ElementsAre(53, 98));
+}
+
+TEST(QLinear, ReduceMeanWithoutZeroPointsAndAxesIsOfAll) {
+  OneNode node(kMicrosoft, "QLinearReduceMean", 13);
+  node.input<int8_t>(DType::kI8, {2, 2}, {-7, 1, 3, 9}).input<float>(DType::kF32, {}, {2}).absent();
+  node.input<float>(DType::kF32, {}, {0.5F});
+  EXPECT_THAT(node.run<int8_t>(DType::kI8), ::testing::ElementsAre(6));
+}
+
+TEST(Integers, SumsAndProductsAreIn32Bits) {
+  OneNode sum(kMicrosoft, "ReduceSumInteger", 13);
+  sum.input<uint8_t>(DType::kU8, {2, 2}, {255, 254, 1, 2}).with_list("axes", {1}).with("keepdims", int64_t{0});
+  EXPECT_THAT(sum.run<uint32_t>(DType::kU32), ::testing::ElementsAre(509, 3));
+  OneNode signed_sum(kMicrosoft, "ReduceSumInteger", 13);
+  signed_sum.input<int8_t>(DType::kI8, {2}, {-128, -127}).with_list("axes", {0}).with("keepdims", int64_t{1});
+  EXPECT_THAT(signed_sum.run<int32_t>(DType::kI32), ::testing::ElementsAre(-255));
+  OneNode product(kMicrosoft, "MulInteger", 13);
+  product.input<uint8_t>(DType::kU8, {2, 2}, {255, 254, 1, 2}).input<uint8_t>(DType::kU8, {}, {100});
+  product.input<uint8_t>(DType::kU8, {2}, {0, 250});
+  EXPECT_THAT(product.run<int32_t>(DType::kI32), ::testing::ElementsAre(0, 38500, 0, -24500));
+}
+
+TEST(Integers, MatricesOf16BitsHaveAProductOf32) {
+  OneNode node(kMicrosoft, "MatMulInteger16", 13);
+  node.input<int16_t>(DType::kI16, {2, 2}, {30000, -2, 3, 4}).input<int16_t>(DType::kI16, {2, 1}, {-30000, 7});
+  EXPECT_THAT(node.run<int32_t>(DType::kI32), ::testing::ElementsAre(-900000014, -89972));
+  OneNode without_sign(kMicrosoft, "MatMulInteger16", 13);
+  without_sign.input<uint16_t>(DType::kU16, {1, 1}, {65535}).input<uint16_t>(DType::kU16, {1, 1}, {65535});
+  EXPECT_THAT(without_sign.run<uint32_t>(DType::kU32), ::testing::ElementsAre(4294836225U));
+}
+
 TEST(QLinear, AveragePoolCountsTheWindowWithoutItsPadding) {
   OneNode node(kMicrosoft, "QLinearAveragePool", 13);
   parameters(node.input<uint8_t>(DType::kU8, {1, 1, 4}, {10, 20, 40, 60}), 0.5F, 10);
