@@ -128,14 +128,39 @@ void convert_attention(NodeImport& n) {
   convert_projected_attention(n, attention);
 }
 
-/// What sequence b has before these queries, (B) i64: all that it has (seqlens_k + 1) but the queries;
-/// nothing where there is no cache yet, when a sequence may have fewer than there are queries: those behind
-/// its end fill up the batch.
-Term past_lengths(NodeImport& n, const Dim& cached, const Dim& queries) {
+/// What sequence b has with these queries, (B) i64: seqlens_k + 1.
+Term total_lengths(NodeImport& n) {
   const Term totals = Term::input(n, 5).cast(DType::kI64);
-  const Term flat = totals.reshaped({element_count(totals.shape())});
-  if (cached == Dim(0)) return flat * 0;
-  return maximum(flat + 1 - Term::range(n, 1, queries), 0);
+  return totals.reshaped({element_count(totals.shape())}) + 1;
+}
+
+/// What it has before them, (B) i64: all but the queries, of which query_seqlens says how many there are
+/// before the padding; nothing where there is no cache yet, when a sequence may have fewer than there are
+/// queries: those behind its end fill up the batch.
+Term past_lengths(NodeImport& n, const Dim& cached, const Dim& queries) {
+  const Term totals = total_lengths(n);
+  if (cached == Dim(0)) return totals * 0;
+  const Term added =
+      n.has(16) ? Term::input(n, 16).cast(DType::kI64).reshaped(totals.shape()) : Term::range(n, 1, queries);
+  return maximum(totals - added, 0);
+}
+
+/// Queries attend what is before them, as far as the window reaches; without the attribute causal all that
+/// their sequence has.
+void restrict_keys(NodeImport& n, AttentionCore& core, const Term& past) {
+  const int64_t causal = n.integer("causal", 1), local = n.integer("local_window_size", -1);
+  if (causal != 0 && causal != 1) n.fail("its causal is {}, not 0 or 1", causal);
+  if (causal == 0) {
+    if (local > 0 || n.has(16))
+      n.fail("has a {}, which needs its causal to be 1", local > 0 ? "local_window_size" : "query_seqlens");
+    const Term totals = total_lengths(n).reshaped({past.dim(0), 1, 1, 1});
+    return restrict(core.allowed, less(Term::range(n, core.key.dim(2)), totals));
+  }
+  AttentionWindow window{core.query.dim(2), core.key.dim(2)};
+  window.offsets = past;
+  window.right = 0;
+  window.left = local > 0 ? local - 1 : -1;
+  if (const auto allowed = window_mask(n, window)) restrict(core.allowed, *allowed);
 }
 
 /// A key without a value, whose score is that number for each head: it takes part of the weights away.
@@ -174,8 +199,6 @@ Term looked_at(NodeImport& n, const AttentionCore& core, const AttentionStages& 
 /// What later versions of ONNX Runtime have added to the op.
 void refuse_additions(NodeImport& n) {
   if (n.has(12) || n.has(13)) n.unsupported(UnsupportedKind::kValueKind, "quantised cache");
-  if (n.has(16)) n.unsupported(UnsupportedKind::kValueKind, "lengths of its queries");
-  if (n.integer("causal", 1) == 0) n.unsupported(UnsupportedKind::kAttribute, "causal of 0");
   if (n.integer("sliding_window_cache", 0) != 0)
     n.unsupported(UnsupportedKind::kAttribute, "sliding_window_cache");
 }
@@ -194,8 +217,8 @@ Term normalised_heads(const Term& x, size_t weight, const char* epsilon) {
 }
 
 /// Inputs: query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
-/// position_ids, attention_bias, head_sink, and from 14 on q_norm_weight, k_norm_weight. The result's cache
-/// is as long as the past's and the new rows together.
+/// position_ids, attention_bias, head_sink, and from 14 on q_norm_weight, k_norm_weight, query_seqlens. The
+/// result's cache is as long as the past's and the new rows together.
 void convert_group_query_attention(NodeImport& n) {
   refuse_additions(n);
   const int64_t heads = heads_of(n, "num_heads"), key_heads = heads_of(n, "kv_num_heads");
@@ -212,6 +235,7 @@ void convert_group_query_attention(NodeImport& n) {
            n.has(14) ? "q_norm_weight" : "k_norm_weight", n.has(14) ? "k_norm_weight" : "q_norm_weight");
   query = normalised_heads(query, 14, "q_norm_epsilon");
   key = normalised_heads(key, 15, "k_norm_epsilon");
+  if (n.has(16) && !(n.has(3) && n.has(4))) n.fail("has query_seqlens, but no past_key and past_value");
   const Dim cached = n.has(3) ? n.type(3).shape.at(2) : Dim(0);
   const Term past = past_lengths(n, cached, query.dim(2));
   if (n.integer("do_rotary", 0) != 0) {
@@ -228,12 +252,7 @@ void convert_group_query_attention(NodeImport& n) {
                      n.has(4) ? with_new_rows(Term::input(n, 4), value, past) : value};
   core.scale = scale_of(n, query);
   core.softcap = n.number("softcap", 0);
-  AttentionWindow window{query.dim(2), core.key.dim(2)};
-  window.offsets = past;
-  window.right = 0;
-  const int64_t local = n.integer("local_window_size", -1);
-  window.left = local > 0 ? local - 1 : -1;
-  if (const auto allowed = window_mask(n, window)) restrict(core.allowed, *allowed);
+  restrict_keys(n, core, past);
   if (n.has(10)) add_bias(core, Term::input(n, 10));
   if (n.has(11))
     add_sink(core, Term::input(n, 11).reshaped({heads, 1, 1}));

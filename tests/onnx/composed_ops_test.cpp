@@ -238,6 +238,74 @@ TEST(GroupQueryAttention, ASequenceOfABatchMayBeShorterThanItsQueriesBeforeThere
   }
 }
 
+TEST(GroupQueryAttention, WithoutACausalMaskASequenceAttendsAllThatItHas) {
+  constexpr size_t kBatch = 2, kLength = 3, kSize = 4;
+  const Given query = random({kBatch, kLength, kSize}, 1), key = random({kBatch, kLength, kSize}, 2);
+  const Given value = random({kBatch, kLength, kSize}, 3);
+  const Inputs inputs{{"q", query}, {"k", key}, {"v", value}};
+  const size_t lengths[] = {2, 3};
+  const std::string given =
+      "initializer { name: 'lengths' dims: 2 data_type: 6 int32_data: [1, 2] } "
+      "initializer { name: 'total' data_type: 6 int32_data: 3 } ";
+  const std::string attributes =
+      kMicrosoft + integer("num_heads", 1) + integer("kv_num_heads", 1) + integer("causal", 0);
+  const std::string nodes = given + node("GroupQueryAttention", "q k v - - lengths total", "y", attributes);
+  Values expected;
+  for (size_t b = 0; b < kBatch; ++b) {
+    std::vector<const double*> keys, values;
+    for (size_t i = 0; i < lengths[b]; ++i) {
+      keys.push_back(&key.values[(b * kLength + i) * kSize]);
+      values.push_back(&value.values[(b * kLength + i) * kSize]);
+    }
+    for (size_t i = 0; i < kLength; ++i) {
+      const Values row = attended(&query.values[(b * kLength + i) * kSize], keys, values, kSize, 0.5);
+      expected.insert(expected.end(), row.begin(), row.end());
+    }
+  }
+  expect_near(results(parse(nodes, inputs, "y", kNewest), inputs)[0], expected, 1e-5);
+  const std::string windowed =
+      given + node("GroupQueryAttention", "q k v - - lengths total", "y",
+                   attributes + integer("local_window_size", 2));
+  EXPECT_THROW(results(parse(windowed, inputs, "y", kNewest), inputs), Error);
+}
+
+TEST(GroupQueryAttention, AChunkOfQueriesMayEndBeforeItsPadding) {
+  constexpr size_t kBatch = 2, kLength = 2, kSize = 4, kPast = 4;
+  const Given query = random({kBatch, kLength, kSize}, 1), key = random({kBatch, kLength, kSize}, 2);
+  const Given value = random({kBatch, kLength, kSize}, 3);
+  const Given past_key = random({kBatch, 1, kPast, kSize}, 4), past_value = random({kBatch, 1, kPast, kSize}, 5);
+  const Inputs inputs{{"q", query},       {"k", key},
+                      {"v", value},       {"pk", past_key},
+                      {"pv", past_value}, {"counts", {{kBatch}, {2, 1}, DType::kI32}}};
+  const size_t counts[] = {2, 1}, before[] = {3, 2};
+  const std::string nodes =
+      "initializer { name: 'lengths' dims: 2 data_type: 6 int32_data: [4, 2] } "
+      "initializer { name: 'total' data_type: 6 int32_data: 6 } " +
+      node("GroupQueryAttention", "q k v pk pv lengths total - - - - - - - - - counts", "y cache",
+           kMicrosoft + integer("num_heads", 1) + integer("kv_num_heads", 1));
+  const auto actual = results(parse(nodes, inputs, "y cache", kNewest), inputs);
+  ASSERT_EQ(actual[0].size(), query.values.size());
+  ASSERT_EQ(actual[1].size(), kBatch * (kPast + kLength) * kSize);
+  for (size_t b = 0; b < kBatch; ++b) {
+    std::vector<const double*> keys, values;
+    for (size_t i = 0; i < before[b]; ++i) {
+      keys.push_back(&past_key.values[(b * kPast + i) * kSize]);
+      values.push_back(&past_value.values[(b * kPast + i) * kSize]);
+    }
+    for (size_t i = 0; i < counts[b]; ++i) {
+      const size_t row = (b * kLength + i) * kSize;
+      keys.push_back(&key.values[row]);
+      values.push_back(&value.values[row]);
+      expect_near({&actual[0][row], &actual[0][row] + kSize},
+                  attended(&query.values[row], keys, values, kSize, 0.5), 1e-5);
+    }
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const double* row = &actual[1][(b * (kPast + kLength) + i) * kSize];
+      expect_near({row, row + kSize}, {keys[i], keys[i] + kSize}, 0);
+    }
+  }
+}
+
 TEST(MicrosoftAttention, AMaskOfTwoNumbersASequenceSaysWhereItsKeysEndAndBegin) {
   constexpr size_t kBatch = 2, kLength = 4, kSize = 4;
   const Given data = random({kBatch, kLength, kSize}, 1);
