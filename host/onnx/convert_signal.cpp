@@ -123,6 +123,34 @@ void convert_dft(NodeImport& n) {
   n.set(0, with_axis_before_parts(transformed(with_axis_before_parts(x, axis), t), axis));
 }
 
+/// com.microsoft's Rfft and Irfft are of the last axis of real numbers, and know no other scaling.
+void expect_usual_transform(NodeImport& n) {
+  const int64_t axes = n.integer("signal_ndim", 1);
+  if (axes != 1) n.unsupported(UnsupportedKind::kAttribute, "signal_ndim of {}", axes);
+  if (n.integer("onesided", 1) != 1) n.fail("its onesided is {}, not 1", n.integer("onesided", 1));
+  if (n.integer("normalized", 0) != 0) n.fail("its normalized is {}, not 0", n.integer("normalized", 0));
+}
+
+/// (…, n) -> (…, n / 2 + 1, 2).
+void convert_rfft(NodeImport& n) {
+  expect_usual_transform(n);
+  if (n.rank(0) < 1) n.fail("its data have no axis");
+  Transform t;
+  t.onesided = true;
+  n.set(0, transformed(Term::input(n, 0).unsqueezed(-1), t));
+}
+
+/// (…, n / 2 + 1, 2) -> (…, n), of an even n.
+void convert_irfft(NodeImport& n) {
+  expect_usual_transform(n);
+  const Term x = Term::input(n, 0);
+  if (x.rank() < 2 || provably_different(x.dim(-1), 2))
+    n.fail("its data {} should have real and imaginary parts as their last dimension", n.type(0).str());
+  Transform t;
+  t.inverse = t.onesided = true;
+  n.set(0, transformed(x, t).squeezed(-1));
+}
+
 /// Transforms of pieces of the signal (B, length, parts) that begin frame_step elements apart. A signal (B,
 /// length) is real: not of the definition, but exporters write it, and ONNX Runtime takes it.
 void convert_stft(NodeImport& n) {
@@ -200,6 +228,8 @@ void add_signal_converters(ConverterTable& table) {
   const Converter entries[] = {
       {"DFT", 17, convert_dft},
       {"STFT", 17, convert_stft},
+      {"Rfft", 1, convert_rfft, kMicrosoft},
+      {"Irfft", 1, convert_irfft, kMicrosoft},
       {"HannWindow", 17, [](NodeImport& n) { convert_cosine_window(n, 0.5, -0.5, 0); }},
       {"HammingWindow", 17, [](NodeImport& n) { convert_cosine_window(n, 25.0 / 46, -21.0 / 46, 0); }},
       {"BlackmanWindow", 17, [](NodeImport& n) { convert_cosine_window(n, 0.42, -0.5, 0.08); }},

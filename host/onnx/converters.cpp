@@ -59,6 +59,7 @@ ConverterTable make_table() {
   add_microsoft_converters(table);
   add_microsoft_fused_converters(table);
   add_microsoft_attention_converters(table);
+  add_microsoft_plain_converters(table);
   add_microsoft_rotary_converters(table);
   add_crop_converters(table);
   add_diffusion_converters(table);

@@ -70,6 +70,7 @@ void add_tree_converters(ConverterTable& table);
 void add_microsoft_converters(ConverterTable& table);
 void add_microsoft_fused_converters(ConverterTable& table);
 void add_microsoft_attention_converters(ConverterTable& table);
+void add_microsoft_plain_converters(ConverterTable& table);
 void add_microsoft_rotary_converters(ConverterTable& table);
 void add_crop_converters(ConverterTable& table);
 void add_diffusion_converters(ConverterTable& table);

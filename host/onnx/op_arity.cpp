@@ -136,18 +136,21 @@ constexpr Group kGroups[] = {
     {kTraining, 1, kAny, kAny,
      "Adagrad Adam Gradient Momentum"},
     {kMicrosoft, 1, 1, 1,
-     "Gelu Inverse NhwcMaxPool QuickGelu ReduceSumInteger Tokenizer UnfoldTensor"},
+     "Gelu Inverse Irfft NhwcMaxPool QuickGelu ReduceSumInteger Rfft SampleOp Tokenizer UnfoldTensor"},
     {kMicrosoft, 1, 1, 3,
      "Unique"},
     {kMicrosoft, 1, 2, 1,
-     "BiasGelu BiasSplitGelu BranchwiseRMSNorm CDist FastGelu FusedMatMul FusedMatMulActivation "
-     "GatherND GridSample MatMulInteger16 ScaledSiLU SwiGLU TransposeMatMul Trilu"},
+     "BiasGelu BiasSoftmax BiasSplitGelu BranchwiseRMSNorm CDist ComplexMul ComplexMulConj ExpandDims "
+     "FastGelu FusedMatMul FusedMatMulActivation GatherND GridSample MatMulInteger16 NGramRepeatBlock "
+     "ScaledSiLU SwiGLU TransposeMatMul Trilu"},
     {kMicrosoft, 1, 3, 1,
      "BiasAdd DequantizeLinear FusedGemm GatedRMSNorm GemmFastGelu GroupNorm MatMulBnb4 NhwcConv Pad "
      "QuantizeLinear Range"},
+    {kMicrosoft, 1, 3, 2,
+     "BitmaskDropout"},
     {kMicrosoft, 1, 4, 1,
      "CropAndResize FusedConv GatedAdd GatherBlockQuantized MRotaryEmbedding MulInteger NhwcFusedConv "
-     "RotaryEmbedding"},
+     "RotaryEmbedding TorchEmbedding"},
     {kMicrosoft, 1, 4, 2,
      "LinearAttentionGate"},
     {kMicrosoft, 1, 4, 3,
@@ -158,7 +161,7 @@ constexpr Group kGroups[] = {
      "DynamicQuantizeMatMul QLinearAveragePool QLinearGlobalAveragePool QLinearLeakyRelu "
      "QLinearReduceMean QLinearSigmoid QLinearSoftmax"},
     {kMicrosoft, 1, 5, 2,
-     "SkipGroupNorm"},
+     "BiasDropout BitmaskBiasDropout GemmaRotaryEmbedding SkipGroupNorm"},
     {kMicrosoft, 1, 5, 4,
      "SkipLayerNormalization"},
     {kMicrosoft, 1, 6, 1,
@@ -188,7 +191,7 @@ constexpr Group kGroups[] = {
     {kMicrosoft, 1, 20, 1,
      "QMoE"},
     {kMicrosoft, 1, kAny, 1,
-     "QLinearConcat"},
+     "IsAllFinite QLinearConcat"},
 };
 // clang-format on
 
