@@ -58,10 +58,19 @@ void convert_conv(NodeImport& n) {
   n.set(0, convolve_inputs(n));
 }
 
-void convert_conv_transpose(NodeImport& n) {
+/// `pads` is the input that has its pads, begins and then ends, if there is one, and `bias` that of its bias.
+void conv_transpose(NodeImport& n, std::optional<size_t> pads, size_t bias) {
   bool automatic = n.text("auto_pad", "NOTSET") != "NOTSET";
   Window window = read_window(n, kernel_of(n, n.type(1)), n.type(0));
   size_t count = window.kernel.size();
+  if (pads && n.has(*pads)) window.padding = n.dims(*pads, "pads");
+  if (window.padding.size() != 2 * count)
+    n.fail("its pads should have {} entries, not {}", 2 * count, window.padding.size());
+  constexpr int64_t kLargest = 1 << 20;  // as read_window() has it
+  for (const Dim& p : window.padding) {
+    if (p.is_constant() && (p.value() < -kLargest || p.value() > kLargest))
+      n.fail("a padding of {} makes no sense", p.value());
+  }
   auto attrs = std::make_shared<ConvTransposeAttrs>();
   attrs->kernel = window.kernel;
   attrs->strides = window.strides;
@@ -94,7 +103,15 @@ void convert_conv_transpose(NodeImport& n) {
     attrs->padding[i] = more_at_begin ? total - half : half;
     attrs->padding[count + i] = more_at_begin ? half : total - half;
   }
-  n.set(0, add_bias(n, n.add(nn::conv_transpose, {n.input(0), n.input(1)}, attrs), 2));
+  n.set(0, add_bias(n, n.add(nn::conv_transpose, {n.input(0), n.input(1)}, attrs), bias));
+}
+
+void convert_conv_transpose(NodeImport& n) {
+  conv_transpose(n, std::nullopt, 2);
+}
+
+void convert_conv_transpose_with_dynamic_pads(NodeImport& n) {
+  conv_transpose(n, 2, 3);
 }
 
 }  // namespace
@@ -102,6 +119,8 @@ void convert_conv_transpose(NodeImport& n) {
 void add_conv_converters(ConverterTable& table) {
   table.push_back({"Conv", 1, convert_conv});
   table.push_back({"ConvTranspose", 1, convert_conv_transpose});
+  table.push_back(
+      {"ConvTransposeWithDynamicPads", 1, convert_conv_transpose_with_dynamic_pads, kMicrosoft});
 }
 
 }  // namespace gantry

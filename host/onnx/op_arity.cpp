@@ -149,8 +149,8 @@ constexpr Group kGroups[] = {
     {kMicrosoft, 1, 3, 2,
      "BitmaskDropout"},
     {kMicrosoft, 1, 4, 1,
-     "CropAndResize FusedConv GatedAdd GatherBlockQuantized MRotaryEmbedding MulInteger NhwcFusedConv "
-     "RotaryEmbedding TorchEmbedding"},
+     "ConvTransposeWithDynamicPads CropAndResize FusedConv GatedAdd GatherBlockQuantized "
+     "MRotaryEmbedding MulInteger NhwcFusedConv RotaryEmbedding TorchEmbedding"},
     {kMicrosoft, 1, 4, 2,
      "LinearAttentionGate"},
     {kMicrosoft, 1, 4, 3,

@@ -50,6 +50,22 @@ TEST(ExpandDims, CountsItsAxisFromTheResultsEnd) {
   EXPECT_EQ(graph.main.outputs.at(0)->type.shape, (Shape{2, 1, 3}));
 }
 
+TEST(ConvTransposeWithDynamicPads, CutsWhatItsPadsSay) {
+  const Floats x{1, 2, 3}, weight{1, 10, 100};
+  // Each element times the kernel, one after another: 1, 12, 123, 230, 300.
+  const auto cut = [&](int64_t begin, int64_t end) {
+    OneNode node = microsoft("ConvTransposeWithDynamicPads");
+    node.input<float>(DType::kF32, {1, 1, 3}, x).input<float>(DType::kF32, {1, 1, 3}, weight);
+    node.input<int64_t>(DType::kI64, {2}, {begin, end}).input<float>(DType::kF32, {1}, {0.5F});
+    return node.run<float>(DType::kF32);
+  };
+  EXPECT_THAT(cut(0, 0), ElementsAre(1.5F, 12.5F, 123.5F, 230.5F, 300.5F));
+  EXPECT_THAT(cut(1, 2), ElementsAre(12.5F, 123.5F));
+  OneNode without = microsoft("ConvTransposeWithDynamicPads");
+  without.input<float>(DType::kF32, {1, 1, 3}, x).input<float>(DType::kF32, {1, 1, 3}, weight);
+  EXPECT_THAT(without.run<float>(DType::kF32), ElementsAre(1, 12, 123, 230, 300));
+}
+
 TEST(ComplexMul, IsThatOfTheConjugateToo) {
   for (const bool conjugate : {false, true}) {
     OneNode node = microsoft(conjugate ? "ComplexMulConj" : "ComplexMul");
