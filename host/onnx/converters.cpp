@@ -62,6 +62,7 @@ ConverterTable make_table() {
   add_microsoft_plain_converters(table);
   add_microsoft_rotary_converters(table);
   add_crop_converters(table);
+  add_padding_converters(table);
   add_diffusion_converters(table);
   add_gated_converters(table);
   std::sort(table.begin(), table.end(),

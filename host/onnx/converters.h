@@ -73,6 +73,7 @@ void add_microsoft_attention_converters(ConverterTable& table);
 void add_microsoft_plain_converters(ConverterTable& table);
 void add_microsoft_rotary_converters(ConverterTable& table);
 void add_crop_converters(ConverterTable& table);
+void add_padding_converters(ConverterTable& table);
 void add_diffusion_converters(ConverterTable& table);
 void add_gated_converters(ConverterTable& table);
 

@@ -142,7 +142,9 @@ constexpr Group kGroups[] = {
     {kMicrosoft, 1, 2, 1,
      "BiasGelu BiasSoftmax BiasSplitGelu BranchwiseRMSNorm CDist ComplexMul ComplexMulConj ExpandDims "
      "FastGelu FusedMatMul FusedMatMulActivation GatherND GridSample MatMulInteger16 NGramRepeatBlock "
-     "ScaledSiLU SwiGLU TransposeMatMul Trilu"},
+     "RestorePadding ScaledSiLU SwiGLU TransposeMatMul Trilu"},
+    {kMicrosoft, 1, 2, 4,
+     "RemovePadding"},
     {kMicrosoft, 1, 3, 1,
      "BiasAdd DequantizeLinear FusedGemm GatedRMSNorm GemmFastGelu GroupNorm MatMulBnb4 NhwcConv Pad "
      "QuantizeLinear Range"},
