@@ -8,7 +8,8 @@
 namespace gantry::cli {
 
 /// Of bench_model, with the samples, and the kernels where they were timed. `invocation`: whose spans were
-/// recorded meanwhile (begin_trace), and whose command the tracks of them are named after; without one they are bench's.
+/// recorded meanwhile (begin_trace), and whose command the tracks of them are named after; without one they
+/// are bench's.
 Trace bench_trace(const BenchReport& report, const Invocation& invocation);
 /// Of a run: runs again, with every kernel timed on its threads, when no other measures on the machine.
 /// Throws what Machine::benchmark throws.

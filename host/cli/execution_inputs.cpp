@@ -53,14 +53,16 @@ struct MadeUpSizes {
   std::map<std::string, int64_t> sizes;                ///< by symbol
 };
 
-/// A model was compiled with them, and its module limits its sizes itself: what is left are fixed sizes of inputs.
-/// User errors for ranges of what is compiled already.
-MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& options, const GivenSizes& given) {
+/// A model was compiled with them, and its module limits its sizes itself: what is left are fixed sizes of
+/// inputs. User errors for ranges of what is compiled already.
+MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& options,
+                          const GivenSizes& given) {
   const bool compiled = is_module(options.file, options.contents);
   const auto plain = [&](const std::string& name, const GivenSize& size) {
     if (size.open() || size.fixed()) return size.range.low;
     if (compiled)
-      user_error("{}={}: {} is compiled already, and a range is for compiling; give one size", name, to_string(size), options.file);
+      user_error("{}={}: {} is compiled already, and a range is for compiling; give one size", name,
+                 to_string(size), options.file);
     return kOpenSize;
   };
   const auto is_input = [&](const std::string& name) {
@@ -71,7 +73,8 @@ MadeUpSizes made_up_sizes(const Execution& execution, const ExecutionOptions& op
   MadeUpSizes result;
   for (const auto& [name, shape] : given.shapes) {
     if (is_no_value(shape)) {
-      if (compiled) user_error("--shape {}=none: {} is compiled already; leave --shape out", name, options.file);
+      if (compiled)
+        user_error("--shape {}=none: {} is compiled already; leave --shape out", name, options.file);
       continue;
     }
     if (shape.size() == 1 && !is_input(name)) {  // --shape N=4, of a dimension
@@ -116,7 +119,8 @@ std::vector<GivenInput> given_inputs(const Execution& execution, const Execution
   return inputs;
 }
 
-void check_made_up_inputs(const ExecutionOptions& options, const GivenSizes& sizes, const Execution& execution) {
+void check_made_up_inputs(const ExecutionOptions& options, const GivenSizes& sizes,
+                          const Execution& execution) {
   bool any_made_up = execution.inputs.empty();
   for (size_t i = 0; i < execution.inputs.size(); ++i) {
     const rpc::TensorDescription& input = execution.loaded.inputs[i];

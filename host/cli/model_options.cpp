@@ -20,20 +20,23 @@ void add_keep_input_option(CLI::App& command, std::vector<std::string>& names) {
 void add_decisions_option(CLI::App& command, std::string& decisions) {
   command
       .add_option("--decisions", decisions,
-                  "How nodes are computed, instead of as the target would: lines that `gantry ir MODEL --forms` prints")
+                  "How nodes are computed, instead of as the target would: lines that `gantry ir MODEL "
+                  "--forms` prints")
       ->type_name("FILE");
 }
 
 void add_custom_ops_option(CLI::App& command, std::vector<std::string>& paths) {
   command
       .add_option("--custom-ops", paths,
-                  "Ops that the model has and gantry has not: a folder with an ops.toml, or a shared library made of one; "
+                  "Ops that the model has and gantry has not: a folder with an ops.toml, or a shared library "
+                  "made of one; "
                   "again for several (docs/custom-ops.md)")
       ->type_name("PATH")
       ->allow_extra_args(false);
 }
 
-void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision, std::string& optimize) {
+void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision,
+                              std::string& optimize) {
   command.add_option("--opt", opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
   command
       .add_option(
@@ -46,14 +49,16 @@ void add_optimization_options(CLI::App& command, int& opt_level, std::string& pr
 
 void add_shape_options(CLI::App& command, std::vector<std::string>& shapes, std::vector<std::string>& sizes) {
   command
-      .add_option("--shape", shapes,
-                  "Fixes an input's symbolic dimensions; ? leaves one open, 1..8 limits it; of a dimension by its "
-                  "name: NAME=4, NAME=1..8; none: an optional input has no value")
+      .add_option(
+          "--shape", shapes,
+          "Fixes an input's symbolic dimensions; ? leaves one open, 1..8 limits it; of a dimension by its "
+          "name: NAME=4, NAME=1..8; none: an optional input has no value")
       ->type_name("NAME=1x3x224x?")
       ->allow_extra_args(false);
   command
-      .add_option("--dim", sizes,
-                  "Fixes a symbolic dimension by its name, or limits it: the model's, or INPUT_dAXIS for one without")
+      .add_option(
+          "--dim", sizes,
+          "Fixes a symbolic dimension by its name, or limits it: the model's, or INPUT_dAXIS for one without")
       ->type_name("NAME=SIZE|LOW..HIGH")
       ->allow_extra_args(false);
 }

@@ -19,6 +19,7 @@ void add_decisions_option(CLI::App& command, std::string& decisions);
 /// --custom-ops, for read_custom_ops().
 void add_custom_ops_option(CLI::App& command, std::vector<std::string>& paths);
 /// --opt, --precision and --optimize, of commands that compile alone.
-void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision, std::string& optimize);
+void add_optimization_options(CLI::App& command, int& opt_level, std::string& precision,
+                              std::string& optimize);
 
 }  // namespace gantry::cli

@@ -45,9 +45,9 @@ std::vector<CustomOp> parse_custom_ops(std::string_view toml, const std::string&
 class CustomOps {
  public:
   /// Reads collections: folders, and shared libraries, which are loaded into this process for it. User
-  /// errors: a path that is neither; those of parse_custom_ops; an op that two of them have. `passes` are those
-  /// that compositions may say they have been through (graph_pass_names(), which this layer does not know).
-  /// `reads` is told each file before it is read.
+  /// errors: a path that is neither; those of parse_custom_ops; an op that two of them have. `passes` are
+  /// those that compositions may say they have been through (graph_pass_names(), which this layer does not
+  /// know). `reads` is told each file before it is read.
   static std::shared_ptr<const CustomOps> load(
       const std::vector<std::string>& paths, std::vector<std::string> passes,
       const std::function<void(const std::filesystem::path&)>& reads = {});

@@ -205,7 +205,8 @@ bool may_be_phases(const Dim& images) {
   return false;
 }
 
-/// Whether the node may be a convolution of phases, as dilation_phases() has it: of one without dilation there are none.
+/// Whether the node may be a convolution of phases, as dilation_phases() has it: of one without dilation
+/// there are none.
 bool may_be_of_phases(const Node& node) {
   const ConvAttrs& attrs = node.attrs_as<ConvAttrs>();
   const auto is_one = [](int64_t step) { return step == 1; };

@@ -84,8 +84,8 @@ void LoopBuilder::launch_flat(const Expr& count, const std::function<void(Expr)>
 void LoopBuilder::loop(const std::string& name, Expr extent, const std::function<void(Expr)>& body,
                        LoopKind kind) {
   const std::string excess = excess_of(kind, constant_of(extent).value_or(0));
-  internal_check(excess.empty(), "{}: the loop {} {}", results_.empty() ? "loops" : results_.front()->name, name,
-                 excess);
+  internal_check(excess.empty(), "{}: the loop {} {}", results_.empty() ? "loops" : results_.front()->name,
+                 name, excess);
   Expr var = make_var(name);
   Stmt inner =
       kind == LoopKind::kParallel ? collect_with_locals([&] { body(var); }) : collect([&] { body(var); });

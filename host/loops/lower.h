@@ -23,12 +23,13 @@ struct ScheduleMisfit {
   std::string reason;
 };
 
-/// All of lowering: the steps from the schedule to loops ("schedule" as it is given, inline_stages, place_arguments,
-/// make_loops, assign_threads for a GPU, place_buffers, build_nests), then those of run_loop_passes(). `inputs` are
-/// placeholders; the kernel's arguments are inputs then the schedule's outputs. `verified`: after every step that
-/// leaves loops, what host/loops/verify.h asks for must hold. Errors: an internal error names the stage whose attach
-/// point does not enclose its consumers, whose vectorized extent is not constant, or one of whose vectorized or unrolled
-/// loops is longer than host/loops/loop_limits.h allows.
+/// All of lowering: the steps from the schedule to loops ("schedule" as it is given, inline_stages,
+/// place_arguments, make_loops, assign_threads for a GPU, place_buffers, build_nests), then those of
+/// run_loop_passes(). `inputs` are placeholders; the kernel's arguments are inputs then the schedule's
+/// outputs. `verified`: after every step that leaves loops, what host/loops/verify.h asks for must hold.
+/// Errors: an internal error names the stage whose attach point does not enclose its consumers, whose
+/// vectorized extent is not constant, or one of whose vectorized or unrolled loops is longer than
+/// host/loops/loop_limits.h allows.
 std::variant<LoopKernel, ScheduleMisfit> lower_kernel(const Schedule& schedule, const std::vector<Tensor>& inputs,
                                               const std::string& name, const LoopObserver& observe = {},
                                               bool verified = verifies_always());

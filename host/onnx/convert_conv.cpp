@@ -119,8 +119,7 @@ void convert_conv_transpose_with_dynamic_pads(NodeImport& n) {
 void add_conv_converters(ConverterTable& table) {
   table.push_back({"Conv", 1, convert_conv});
   table.push_back({"ConvTranspose", 1, convert_conv_transpose});
-  table.push_back(
-      {"ConvTransposeWithDynamicPads", 1, convert_conv_transpose_with_dynamic_pads, kMicrosoft});
+  table.push_back({"ConvTransposeWithDynamicPads", 1, convert_conv_transpose_with_dynamic_pads, kMicrosoft});
 }
 
 }  // namespace gantry

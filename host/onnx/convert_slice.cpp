@@ -249,8 +249,8 @@ void convert_pad_11(NodeImport& n) {
 
 void add_slice_converters(ConverterTable& table) {
   const Converter entries[] = {
-      {"Slice", 1, convert_slice_1},   {"Slice", 10, convert_slice_10}, {"Split", 1, convert_split_1},
-      {"Split", 13, convert_split_13}, {"Pad", 1, convert_pad_1},       {"Pad", 11, convert_pad_11},
+      {"Slice", 1, convert_slice_1},          {"Slice", 10, convert_slice_10}, {"Split", 1, convert_split_1},
+      {"Split", 13, convert_split_13},        {"Pad", 1, convert_pad_1},       {"Pad", 11, convert_pad_11},
       {"Pad", 1, convert_pad_11, kMicrosoft},
   };
   table.insert(table.end(), std::begin(entries), std::end(entries));

@@ -49,7 +49,8 @@ void take_shapes(const py::dict& request, cli::ExecutionOptions& options) {
     for (const GivenSize& size : shape) text += (text.empty() ? "" : "x") + to_string(size);
     options.shapes.push_back(name + "=" + text);
   }
-  for (const auto& [name, size] : given.sizes) options.sizes.push_back(fmt::format("{}={}", name, to_string(size)));
+  for (const auto& [name, size] : given.sizes)
+    options.sizes.push_back(fmt::format("{}={}", name, to_string(size)));
 }
 
 }  // namespace

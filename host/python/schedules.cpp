@@ -200,7 +200,8 @@ void add_loop_primitives(py::class_<ScheduledStage>& type) {
           [](const ScheduledStage& self, const Axis& axis) {
             self.change([&](Stage& stage) { stage.vectorize(axis.axis); });
           },
-          py::arg("axis"), "An iteration a vector lane, at most 2048; a reduction keeps one accumulator a lane.")
+          py::arg("axis"),
+          "An iteration a vector lane, at most 2048; a reduction keeps one accumulator a lane.")
       .def(
           "unroll",
           [](const ScheduledStage& self, const Axis& axis) {

@@ -51,8 +51,8 @@ class Stage {
   IterVarPtr fuse(IterVarPtr outer, IterVarPtr inner);
   /// Puts the named leaves into this order, in the places that they hold together.
   void reorder(std::vector<IterVarPtr> order);
-  /// The axis's extent must be constant, and host/loops/loop_limits.h allow as many lanes; a vectorized reduction keeps
-  /// one accumulator a lane.
+  /// The axis's extent must be constant, and host/loops/loop_limits.h allow as many lanes; a vectorized
+  /// reduction keeps one accumulator a lane.
   void vectorize(const IterVarPtr& axis);
   /// As many iterations as host/loops/loop_limits.h allows; a loop of unknown extent stays one.
   void unroll(const IterVarPtr& axis);

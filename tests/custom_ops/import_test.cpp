@@ -49,7 +49,8 @@ std::string model(const std::string& nodes, const std::string& more = "") {
 std::shared_ptr<const CustomOps> ops(const std::string& toml,
                                      const std::map<std::string, std::string>& files) {
   return std::make_shared<const CustomOps>(
-      parse_custom_ops(toml, "ops.toml", [&](const std::string& name) { return files.at(name); }), graph_pass_names());
+      parse_custom_ops(toml, "ops.toml", [&](const std::string& name) { return files.at(name); }),
+      graph_pass_names());
 }
 
 /// "d::Op", with the rest of its description.

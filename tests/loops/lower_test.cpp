@@ -386,13 +386,15 @@ TEST(LoopLimits, LoopsThatAreRunAtOnceOrWrittenOutHaveABound) {
     return "";
   };
   EXPECT_EQ(lowered(&Stage::vectorize, 2048), "");
-  EXPECT_EQ(lowered(&Stage::vectorize, 2049),
-            "y: the loop i0.i has 2049 lanes, at most 2048 are possible: split it and vectorize the inner loop");
+  EXPECT_EQ(
+      lowered(&Stage::vectorize, 2049),
+      "y: the loop i0.i has 2049 lanes, at most 2048 are possible: split it and vectorize the inner loop");
   EXPECT_THAT(lowered(&Stage::vectorize, int64_t{1} << 32), testing::HasSubstr("has 4294967296 lanes"))
       << "which an int does not hold";
   EXPECT_EQ(lowered(&Stage::unroll, 1024), "");
   EXPECT_EQ(lowered(&Stage::unroll, 1025),
-            "y: the loop i0.i writes out 1025 iterations, at most 1024 are possible: split it and unroll the inner loop");
+            "y: the loop i0.i writes out 1025 iterations, at most 1024 are possible: split it and unroll the "
+            "inner loop");
 }
 
 /// Rows of sums in vectors of 8 of `n` columns, as products of unknown extents are scheduled.

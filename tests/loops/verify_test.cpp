@@ -270,7 +270,8 @@ TEST_F(VerifyTest, VectorsFitRegisters) {
     return allocate(wide, for_loop(j, 0, lanes, LoopKind::kVectorized, store(wide, j, f32(0))));
   };
   expect_fine(clear(2048));
-  expect_refused(clear(2049), "the vectorized loop j has 2049 lanes, at most 2048 are possible", "for j in [0, +2049)");
+  expect_refused(clear(2049), "the vectorized loop j has 2049 lanes, at most 2048 are possible",
+                 "for j in [0, +2049)");
 }
 
 TEST_F(VerifyTest, AParallelLoopInsideAnotherIsRunByOneThread) {

@@ -263,9 +263,8 @@ TEST(GroupQueryAttention, WithoutACausalMaskASequenceAttendsAllThatItHas) {
     }
   }
   expect_near(results(parse(nodes, inputs, "y", kNewest), inputs)[0], expected, 1e-5);
-  const std::string windowed =
-      given + node("GroupQueryAttention", "q k v - - lengths total", "y",
-                   attributes + integer("local_window_size", 2));
+  const std::string windowed = given + node("GroupQueryAttention", "q k v - - lengths total", "y",
+                                            attributes + integer("local_window_size", 2));
   EXPECT_THROW(results(parse(windowed, inputs, "y", kNewest), inputs), Error);
 }
 
@@ -273,10 +272,10 @@ TEST(GroupQueryAttention, AChunkOfQueriesMayEndBeforeItsPadding) {
   constexpr size_t kBatch = 2, kLength = 2, kSize = 4, kPast = 4;
   const Given query = random({kBatch, kLength, kSize}, 1), key = random({kBatch, kLength, kSize}, 2);
   const Given value = random({kBatch, kLength, kSize}, 3);
-  const Given past_key = random({kBatch, 1, kPast, kSize}, 4), past_value = random({kBatch, 1, kPast, kSize}, 5);
-  const Inputs inputs{{"q", query},       {"k", key},
-                      {"v", value},       {"pk", past_key},
-                      {"pv", past_value}, {"counts", {{kBatch}, {2, 1}, DType::kI32}}};
+  const Given past_key = random({kBatch, 1, kPast, kSize}, 4),
+              past_value = random({kBatch, 1, kPast, kSize}, 5);
+  const Inputs inputs{{"q", query},     {"k", key},         {"v", value},
+                      {"pk", past_key}, {"pv", past_value}, {"counts", {{kBatch}, {2, 1}, DType::kI32}}};
   const size_t counts[] = {2, 1}, before[] = {3, 2};
   const std::string nodes =
       "initializer { name: 'lengths' dims: 2 data_type: 6 int32_data: [4, 2] } "

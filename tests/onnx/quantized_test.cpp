@@ -195,7 +195,9 @@ TEST(QLinear, ReduceMeanWithoutZeroPointsAndAxesIsOfAll) {
 
 TEST(Integers, SumsAndProductsAreIn32Bits) {
   OneNode sum(kMicrosoft, "ReduceSumInteger", 13);
-  sum.input<uint8_t>(DType::kU8, {2, 2}, {255, 254, 1, 2}).with_list("axes", {1}).with("keepdims", int64_t{0});
+  sum.input<uint8_t>(DType::kU8, {2, 2}, {255, 254, 1, 2})
+      .with_list("axes", {1})
+      .with("keepdims", int64_t{0});
   EXPECT_THAT(sum.run<uint32_t>(DType::kU32), ::testing::ElementsAre(509, 3));
   OneNode signed_sum(kMicrosoft, "ReduceSumInteger", 13);
   signed_sum.input<int8_t>(DType::kI8, {2}, {-128, -127}).with_list("axes", {0}).with("keepdims", int64_t{1});
@@ -208,7 +210,8 @@ TEST(Integers, SumsAndProductsAreIn32Bits) {
 
 TEST(Integers, MatricesOf16BitsHaveAProductOf32) {
   OneNode node(kMicrosoft, "MatMulInteger16", 13);
-  node.input<int16_t>(DType::kI16, {2, 2}, {30000, -2, 3, 4}).input<int16_t>(DType::kI16, {2, 1}, {-30000, 7});
+  node.input<int16_t>(DType::kI16, {2, 2}, {30000, -2, 3, 4})
+      .input<int16_t>(DType::kI16, {2, 1}, {-30000, 7});
   EXPECT_THAT(node.run<int32_t>(DType::kI32), ::testing::ElementsAre(-900000014, -89972));
   OneNode without_sign(kMicrosoft, "MatMulInteger16", 13);
   without_sign.input<uint16_t>(DType::kU16, {1, 1}, {65535}).input<uint16_t>(DType::kU16, {1, 1}, {65535});

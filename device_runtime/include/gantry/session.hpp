@@ -39,7 +39,7 @@ inline constexpr bool outlives_call =
 /// How a session runs.
 struct SessionOptions {
   int threads = 0;                 ///< 0: one a physical CPU allowed to this process
-  std::vector<std::int32_t> cpus;  ///< thread i is pinned to cpus[i], 0 the caller's; not more than threads; empty: chosen
+  std::vector<std::int32_t> cpus;  ///< thread i is pinned to cpus[i], 0 the caller's; no more; empty: chosen
   std::string device;              ///< "cpu" (also if empty), "cuda", "cuda:1", "cuda-emulated"
 };
 
