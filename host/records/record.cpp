@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "host/support/error.h"
+#include "rpc/visible_text.h"
 
 namespace gantry::records {
 namespace {
@@ -128,6 +129,7 @@ bool is_date(std::string_view text) {
 std::string line_of(std::string text) {
   constexpr size_t kMost = 500;
   std::ranges::replace_if(text, is_control, ' ');
+  text = rpc::visible_text(text, rpc::Lines::kOne);
   size_t most = std::min(text.size(), kMost);
   // Not within a character.
   while (most < text.size() && most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;

@@ -117,7 +117,8 @@ void check(const Record& record);
 /// "{form=direct, block=8}"; with parts "{form=layouts}; 12 {form=direct, block=8}; 15 {form=gemm}".
 std::string decision_text(const Record& record);
 
-/// What a machine said, or how a file is called, in one line of a length that records take.
+/// What a machine said, or how a file or a node is called, in one line of a length that records take. Bytes
+/// that are no UTF-8, which neither JSON nor PostgreSQL has, become \xff.
 std::string line_of(std::string text);
 
 /// The interval excludes a loss.

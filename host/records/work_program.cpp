@@ -7,6 +7,7 @@
 #include "host/ops/builder.h"
 #include "host/passes/work_digest.h"
 #include "host/support/random.h"
+#include "rpc/visible_text.h"
 
 namespace gantry::records {
 namespace {
@@ -72,7 +73,8 @@ WorkProgram work_program(const Function& function, const Node& node) {
   Cutter cutter(graph.main);
   for (const Node* step : work_nodes(function, node)) cutter.copy(*step);
   cutter.finish();
-  return {work_digest(function, node), print(graph, op_set())};
+  // Nodes may be called by bytes that are no text.
+  return {work_digest(function, node), rpc::visible_text(print(graph, op_set()), rpc::Lines::kMany)};
 }
 
 Graph graph_of(const WorkProgram& program, uint64_t seed) {

@@ -37,7 +37,7 @@ std::string nodes_text(const std::vector<std::string>& nodes) {
     if (text.size() + more.size() > kMost) return fmt::format("{} and {} more", text, nodes.size() - i);
     text += more;
   }
-  return text;
+  return records::line_of(text);
 }
 
 /// With what all of a run have in common.
@@ -45,7 +45,7 @@ records::Record record_from(const RunFacts& facts) {
   records::Record record;
   record.key.setting = facts.setting;
   record.model = records::line_of(facts.model);
-  record.board = facts.board;
+  record.board = records::line_of(facts.board);
   record.date = records::date_now();
   record.source = facts.source;
   return record;

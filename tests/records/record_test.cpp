@@ -75,6 +75,15 @@ TEST(Record, TextHasNoControlCharactersAndAnEnd) {
   expect_refused("decision", [](Record& record) { record.decision.form.clear(); });
 }
 
+TEST(Record, ALineIsShortTextWithoutControlCharacters) {
+  EXPECT_EQ(line_of("signal 11\nin conv1"), "signal 11 in conv1");
+  EXPECT_EQ(line_of("caf\xc3\xa9"), "caf\xc3\xa9");
+  EXPECT_EQ(line_of("caf\xe9.onnx"), "caf\\xe9.onnx") << "no UTF-8";
+  Record record = sample_record();
+  record.model = record.nodes = line_of("\xff\x80" + std::string(5000, 'x'));
+  EXPECT_NO_THROW(check(record));
+}
+
 TEST(Record, PartsAreOfANetworkAndInTheOrderOfNodes) {
   EXPECT_NO_THROW(check(testing::network_record()));
   expect_refused("decision", [](Record& record) { record.parts = {{3, {"direct", {}}}}; });

@@ -46,6 +46,15 @@ TEST(WorkProgram, HasNoWeightsOfTheModelButTheNumbersInCode) {
   EXPECT_THAT(program().text, HasSubstr("0.5"));
 }
 
+TEST(WorkProgram, OfANodeThatIsCalledByBytesThatAreNoTextIsText) {
+  const Graph graph = parse_graph(kNetwork, op_set());
+  Node& node = *graph.main.nodes().at(1);
+  node.origin = {"c\xff\xfe"};
+  const WorkProgram program = work_program(graph.main, node);
+  EXPECT_THAT(program.text, HasSubstr("c\\xff\\xfe"));
+  EXPECT_NO_THROW(graph_of(program, 1));
+}
+
 TEST(WorkProgram, WeightsAreDrawnFromTheSeed) {
   const auto weights = [](uint64_t seed) {
     const Graph graph = graph_of(program(), seed);

@@ -68,6 +68,14 @@ TEST_F(NotebookTest, OutcomesAreKeptWithWhatTheyWereComparedWith) {
   EXPECT_EQ(notebook_.written(), 2U);
 }
 
+TEST_F(NotebookTest, NodesThatAreCalledByBytesThatAreNoTextAreKeptAsText) {
+  task_.nodes = {"c\xff\x31"};
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.flush();
+  ASSERT_THAT(store_.kept, SizeIs(1));
+  EXPECT_EQ(store_.kept[0].nodes, "c\\xff1");
+}
+
 TEST_F(NotebookTest, CostsFollowTheChainOfComparisons) {
   notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
   notebook_.measured(task_, second_, first_, ratio(0.8), false);
