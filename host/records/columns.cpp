@@ -69,6 +69,13 @@ class RowReader {
   }
   std::string text() { return std::get<std::string>(next<std::string>()); }
   int64_t integer() { return std::get<int64_t>(next<int64_t>()); }
+  /// Filters ask for 1: another number would pass none of them, and decide.
+  bool truth() {
+    const std::string_view column = kColumns[at_].name;
+    const int64_t number = integer();
+    if (number != 0 && number != 1) user_error("{}: {} is neither 0 nor 1", column, number);
+    return number == 1;
+  }
   double real() { return std::get<double>(next<double>()); }
   std::vector<double> numbers() {
     const std::string_view column = kColumns[at_].name;
@@ -228,7 +235,7 @@ Record record_of(int64_t id, const Row& row) {
   record.baseline = decision_of("baseline", read.text());
   record.outcome = outcome_of(read.text());
   record.reason = read.text();
-  record.confirmation = read.integer() != 0;
+  record.confirmation = read.truth();
   record.timing = timing_of(read);
   for (std::string* text : {&record.timed, &record.model, &record.nodes, &record.board, &record.beside,
                             &record.date, &record.source})

@@ -58,7 +58,9 @@ WorkProgram program_of(const Json& object) {
   const auto text = object.find("text");
   if (object.size() != 2 || text == object.end() || !text->is_string() || !object["program_of"].is_string())
     user_error("program_of: has a digest and a text, and nothing else");
-  return {object["program_of"].get<std::string>(), text->get<std::string>()};
+  WorkProgram program{object["program_of"].get<std::string>(), text->get<std::string>()};
+  check(program);
+  return program;
 }
 
 bool is_head(const Json& line) {

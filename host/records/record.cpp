@@ -26,10 +26,6 @@ constexpr size_t kMostProcesses = 10000;
 // A day: a run of a network takes less.
 constexpr double kMostSeconds = 86400;
 
-bool is_digest(std::string_view text) {
-  return text.size() == kDigestDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
@@ -101,6 +97,10 @@ void check(const Setting& setting) {
 }
 
 }  // namespace
+
+bool is_digest(std::string_view text) {
+  return text.size() == kDigestDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 std::string_view name_of(Outcome outcome) {
   return kOutcomes[static_cast<size_t>(outcome)];

@@ -114,6 +114,9 @@ struct Record {
 /// none of what was.
 void check(const Record& record);
 
+/// 64 hexadecimal digits, as of Key::work.
+bool is_digest(std::string_view text);
+
 /// "{form=direct, block=8}"; with parts "{form=layouts}; 12 {form=direct, block=8}; 15 {form=gemm}".
 std::string decision_text(const Record& record);
 

@@ -23,10 +23,7 @@ class SqlStore : public Store {
 
   void add(std::span<const Record> records, std::span<const WorkProgram> programs) override {
     for (const Record& record : records) check(record);
-    for (const WorkProgram& program : programs) {
-      if (program.text.size() > kMostProgram)
-        user_error("the program of a work has more than {} bytes", kMostProgram);
-    }
+    for (const WorkProgram& program : programs) check(program);
     if (records.empty() && programs.empty()) return;
     const std::string insert = insert_statement();
     database_->transaction([&] {
@@ -116,6 +113,12 @@ bool is_postgres(const std::string& place) {
 }
 
 }  // namespace
+
+void check(const WorkProgram& program) {
+  if (!is_digest(program.work)) user_error("program_of: is no digest of a work");
+  if (program.text.size() > kMostProgram)
+    user_error("program_of: its text has more than {} bytes", kMostProgram);
+}
 
 void Database::transaction(const std::function<void()>& work) {
   begin();

@@ -29,6 +29,9 @@ struct WorkProgram {
   std::string text;
 };
 
+/// Throws a user error for one of no work, or that is longer than such programs are.
+void check(const WorkProgram& program);
+
 class Store {
  public:
   virtual ~Store() = default;

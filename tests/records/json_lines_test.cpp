@@ -100,6 +100,7 @@ TEST(JsonLines, EveryFieldIsChecked) {
                                                                   {"decision", "direct"},
                                                                   {"outcome", "good"},
                                                                   {"confirmation", "yes"},
+                                                                  {"confirmation", 2},
                                                                   {"date", "now"},
                                                                   {"process_seconds", "1 x"},
                                                                   {"nodes", "a\nb"},
@@ -116,6 +117,20 @@ TEST(JsonLines, EveryFieldIsChecked) {
     without.erase(field.key());
     EXPECT_THAT(read(json_head() + without.dump()).lines.records, IsEmpty()) << "without " << field.key();
   }
+}
+
+TEST(JsonLines, AProgramThatIsNoneIsLeftOutAndTheOthersAreTaken) {
+  const WorkProgram longer{testing::sample_work(), std::string(size_t{2} << 20, 'x')};
+  const Read result = read(json_head() + json_line(sample_record()) + json_line(longer) +
+                           json_line(WorkProgram{"\x1b[31m", "fn @main() {\n}\n"}) +
+                           json_line(WorkProgram{testing::sample_work(2), "fn @main() {\n}\n"}));
+  EXPECT_EQ(result.lines.records.size(), 1u);
+  ASSERT_EQ(result.lines.programs.size(), 1u);
+  EXPECT_EQ(result.lines.programs[0].work, testing::sample_work(2));
+  EXPECT_EQ(result.lines.left_out, 2u);
+  EXPECT_THAT(result.warnings,
+              ElementsAre(HasSubstr("lab.jsonl:3: is left out: program_of: its text has more"),
+                          HasSubstr("lab.jsonl:4: is left out: program_of: is no digest")));
 }
 
 TEST(JsonLines, FilesOfOtherKindsAndNewerVersionsAreRefused) {
