@@ -85,7 +85,8 @@ void measure_again(Verified& result, const Record& record, const records::WorkPr
   result.again = program == nullptr ? measured_network(record, here, target, options, invocation)
                                     : measured(record, *program, here, target, options, invocation);
   if (result.again) {
-    result.again->date = records::date_now();
+    // Not older than what it is about, whose clock may have been ahead: else that would go on deciding.
+    result.again->date = std::max(records::date_now(), record.date);
   } else {
     result.why = "the compiler takes its decision by itself";
   }

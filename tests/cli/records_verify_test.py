@@ -71,6 +71,12 @@ class Verify(ProgramTest):
         self.assertEqual(self.verified(store)['again']['outcome'], 'misfit')
         self.assertEqual(len(self.records(store)), 2)
 
+    def test_what_a_clock_that_was_ahead_has_dated_is_ended_too(self):
+        store = self.store('ahead.db', decision='{form=retired}', date='2199-01-01T00:00:00Z',
+                           generator=json.loads(self.gantry('version', '--json').stdout)['generator'])
+        self.assertEqual(self.verified(store)['again']['outcome'], 'misfit')
+        self.assertEqual(self.gantry('records', 'list', store, '--best').stdout, '')
+
     def test_what_the_compiler_takes_by_itself_is_not_measured(self):
         store = self.store('same.db', decision=self.baseline, baseline='{form=plain}')
         self.assertIn('by itself', self.verified(store)['why'])
