@@ -155,12 +155,14 @@ void Notebook::write() {
   programs_.clear();
 }
 
-std::vector<records::Record> Notebook::all(const std::string& work) const {
+std::vector<records::Record> Notebook::all(const std::string& work) {
+  if (unreadable_) return {};
   try {
     return store_->all({work, facts_.setting});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;
-    if (warn_) warn_(error.what());
+    unreadable_ = true;
+    if (warn_) warn_(fmt::format("{}; what stands there is not used by this run", error.what()));
     return {};
   }
 }

@@ -67,9 +67,12 @@ class Notebook {
   void failed(const NetworkTrial& trial, const Failure& failure);
   /// Writes what was told since the last time, if that can be.
   void flush();
+
+  // A store that cannot be read is warned of once, and not asked again: each time a lock, or a server, might
+  // be waited for until patience is over.
+
   /// Of the same setting, in the order in which they were tried, each decision once. Costs are those over
-  /// `base`, which is not among them. Empty without a store, or where that cannot be read, which is warned
-  /// of.
+  /// `base`, which is not among them. Empty without a store, or where that cannot be read.
   std::vector<Remembered> recall(const Task& task, const Decision& base);
   std::vector<Remembered> recall(const Task& task) { return recall(task, task.untuned); }
   /// What records of the setting decide by (records::best_of), where that was compared with the untuned
@@ -77,6 +80,7 @@ class Notebook {
   std::optional<Decision> confirmed(const Task& task);
   /// The last outcome; none where nothing is known, as above.
   std::optional<RememberedTrial> recall(const NetworkTrial& trial);
+
   /// Writes what is left; a user error where it cannot be.
   void finish();
   size_t written() const { return written_; }
@@ -88,7 +92,7 @@ class Notebook {
     return facts_.network[static_cast<size_t>(trial.question)];
   }
   bool keeps(const NetworkTrial& trial) const { return store_ != nullptr && !work_of(trial).empty(); }
-  std::vector<records::Record> all(const std::string& work) const;
+  std::vector<records::Record> all(const std::string& work);
 
   void add(const Task& task, records::Record record);
   void write();
@@ -100,6 +104,7 @@ class Notebook {
   std::vector<records::WorkProgram> programs_;  ///< of works that the store has not been told of
   std::set<std::string> known_;
   bool warned_ = false;
+  bool unreadable_ = false;  ///< found so once
   size_t written_ = 0;
 };
 

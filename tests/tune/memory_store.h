@@ -22,7 +22,10 @@ class MemoryStore : public records::Store {
     }
   }
   std::vector<records::Record> of_work(const std::string& work) override {
-    if (locked) user_error("lab.db: is locked by another program");
+    if (locked) {
+      ++reads;
+      user_error("lab.db: is locked by another program");
+    }
     std::vector<records::Record> found;
     for (const records::Record& record : kept) {
       if (record.key.work == work) found.push_back(record);
@@ -36,6 +39,7 @@ class MemoryStore : public records::Store {
 
   std::vector<records::Record> kept;
   bool locked = false;
+  size_t reads = 0;  ///< that were tried while it was locked
 
  private:
   std::string place_ = "lab.db";

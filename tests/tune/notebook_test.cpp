@@ -11,6 +11,7 @@ namespace gantry::tune {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -126,6 +127,18 @@ TEST_F(NotebookTest, WhatALockedStoreDoesNotTakeIsWrittenLater) {
   notebook_.measured(task_, first_, task_.untuned, ratio(0.91), true);
   notebook_.finish();
   EXPECT_THAT(store_.kept, SizeIs(3));
+}
+
+TEST_F(NotebookTest, AStoreThatCannotBeReadIsAskedOnce) {
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), true);
+  notebook_.flush();
+  store_.locked = true;
+  EXPECT_THAT(notebook_.recall(task_), IsEmpty());
+  EXPECT_EQ(notebook_.confirmed(task_), std::nullopt);
+  EXPECT_THAT(notebook_.recall(task_), IsEmpty());
+  EXPECT_THAT(warnings_,
+              ElementsAre(HasSubstr("is locked by another program; what stands there is not used")));
+  EXPECT_EQ(store_.reads, 1U) << "each may wait for the lock";
 }
 
 TEST_F(NotebookTest, WhatCannotBeWrittenAtTheEndIsAnError) {
