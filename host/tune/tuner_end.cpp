@@ -20,20 +20,21 @@ std::vector<Trial> Tuner::changes() const {
 void Tuner::finish() {
   std::vector<std::optional<Ratio>> ratios(tasks_.size());
   const std::vector<std::pair<Trial, Ratio>> confirmed = confirm(ratios);
-  // What decides later is what was kept in the end.
-  const auto note = [&](const auto& kept) {
-    for (const auto& [trial, ratio] : confirmed)
-      tools_.notebook.measured(tasks_[trial.task], trial.decision, untuned_[trial.task], ratio, kept(trial));
-    for (const auto& [trial, whole] : network_confirmed_) tools_.notebook.measured(trial, whole, kept(trial));
+  const auto note = [&](bool confirmation) {
+    for (const auto& [trial, ratio] : confirmed) {
+      if (!confirmation || is_kept(trial))
+        tools_.notebook.measured(tasks_[trial.task], trial.decision, untuned_[trial.task], ratio,
+                                 confirmation);
+    }
+    for (const auto& [trial, whole] : network_confirmed_)
+      if (!confirmation || is_kept(trial)) tools_.notebook.measured(trial, whole, confirmation);
+    tools_.notebook.flush();
   };
-  try {
-    compare_whole(ratios);
-  } catch (...) {
-    note([](const auto&) { return false; });
-    throw;
-  }
-  note([&](const auto& trial) { return is_kept(trial); });
-  tools_.notebook.flush();
+  // Trials as any others, whatever ends the comparison of the whole network, which takes long. What decides
+  // later is what was kept in the end.
+  note(false);
+  compare_whole(ratios);
+  note(true);
   result_.choices = choices_;
   result_.ended = ended_;
   for (size_t i = 0; i < tasks_.size(); ++i)

@@ -99,6 +99,7 @@ class MadeUpMachine : public Measurer {
   }
 
   Batch compare(const Choices& base, const Choices& other, double seconds) override {
+    if (comparing) comparing();
     clock_.now += std::max(seconds, least_compare_s);
     ++comparisons;
     Batch batch;
@@ -120,6 +121,7 @@ class MadeUpMachine : public Measurer {
   double least_compare_s = 0;         ///< that a comparison takes, however short it should be
   bool whole_gains = true;  ///< false: whatever kernels gain, comparisons of the whole network show a loss
   size_t at_once = 1;
+  std::function<void()> comparing = {};  ///< called when a comparison of the whole network begins
   size_t measurements = 0, whole_measurements = 0, comparisons = 0;
 
  private:

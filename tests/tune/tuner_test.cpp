@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/records/samples.h"
@@ -269,6 +270,32 @@ TEST(Tuner, AResumedRunGoesOnFromWhatWasConfirmed) {
   const TuneResult result = setup.run();
   ASSERT_TRUE(result.whole);
   for (const TaskResult& task : result.tasks) EXPECT_EQ(task.decision, confirmed);
+}
+
+TEST(Tuner, WhatWasConfirmedIsKeptBeforeTheWholeNetworkIsCompared) {
+  MadeUpRun setup(3, true_cost, 7);
+  MemoryStore store;
+  RunFacts facts;
+  facts.setting = records::testing::sample_setting();
+  setup.notebook = Notebook(&store, facts, {});
+  std::vector<records::Record> before;
+  setup.machine.comparing = [&] {
+    if (before.empty()) before = store.kept;
+  };
+  const TuneResult result = setup.run();
+  ASSERT_TRUE(result.whole);
+  for (size_t i = 0; i < 3; ++i) {
+    const auto is_it = [&](const records::Record& record) {
+      return record.key.work == setup.all[i].work && record.baseline == setup.all[i].untuned &&
+             record.decision == result.choices[i] && record.timing &&
+             record.timing->ratio == result.tasks[i].ratio->value;
+    };
+    ASSERT_TRUE(result.tasks[i].ratio) << i;
+    EXPECT_EQ(std::ranges::count_if(before, is_it), 1) << i;
+    const auto decides = [&](const records::Record& record) { return is_it(record) && record.confirmation; };
+    EXPECT_EQ(std::ranges::count_if(store.kept, decides), 1) << i;
+  }
+  EXPECT_TRUE(std::ranges::none_of(before, &records::Record::confirmation));
 }
 
 TEST(Tuner, ANetworkWithoutTasksIsDoneAtOnce) {
