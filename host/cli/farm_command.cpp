@@ -51,12 +51,17 @@ int register_board(const Options& options, const Invocation& invocation) {
   board.keys = std::filesystem::canonical(board.keys);  // one folder has one name
   const std::string cpu = farm::check_board(board.address, board.keys);
   size_t of_type = 0;
+  std::string drained;
   farm::FarmFile::update(folder, [&](farm::FarmFile& farm) {
     farm.add(options.name, board);
+    drained = farm.find(options.name).drained;
     for (const auto& [name, entry] : farm.boards()) of_type += entry.type == board.type ? 1 : 0;
   });
   invocation.note(fmt::format("board '{}' ({}) is in {}; it took a new key at once", options.name,
                               visible_line(cpu), (folder / "farm.toml").string()));
+  if (!drained.empty())
+    invocation.note(fmt::format("it stays drained ({}); `gantry farm resume {}` has it leased",
+                                visible_line(drained), options.name));
   print_out(
       fmt::format("# Slurm, of a gateway with its boards: slurm.conf, then `scontrol reconfigure`\n"
                   "GresTypes=board\nNodeName=GATEWAY Gres=board:{0}:{1} …\n"

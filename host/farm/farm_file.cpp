@@ -96,7 +96,9 @@ void FarmFile::add(const std::string& name, FarmBoard board) {
       user_error(
           "boards {} and {} have one key folder, {}: each needs its own, as a lease's key opens one board",
           other, name, board.keys.string());
-  boards_[name] = std::move(board);
+  FarmBoard& entry = boards_[name];
+  if (board.drained.empty()) board.drained = std::move(entry.drained);
+  entry = std::move(board);
 }
 
 FarmBoard& FarmFile::find(const std::string& name) {

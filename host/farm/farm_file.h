@@ -32,8 +32,8 @@ class FarmFile {
   static void update(const std::filesystem::path& folder, const std::function<void(FarmFile&)>& change);
 
   const std::map<std::string, FarmBoard>& boards() const { return boards_; }
-  /// User errors: a name of other than letters, digits, '.', '-' and '_'; a key folder that another board
-  /// has.
+  /// One of that name that is there is replaced, and stays drained if it is. User errors: a name of other
+  /// than letters, digits, '.', '-' and '_'; a key folder that another board has.
   void add(const std::string& name, FarmBoard board);
   /// User error, with the nearest names, if there is none.
   FarmBoard& find(const std::string& name);

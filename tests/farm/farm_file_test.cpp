@@ -53,6 +53,15 @@ TEST_F(Farm, EveryBoardHasAKeyFolderOfItsOwn) {
   EXPECT_TRUE(FarmFile::read(folder()).boards().empty()) << "nothing is half done";
 }
 
+TEST_F(Farm, ADrainedBoardThatIsAddedAnewStaysSo) {
+  FarmFile::update(folder(), [](FarmFile& farm) { farm.add("a", {"pi5", "h:1", "/k", ""}); });
+  FarmFile::update(folder(), [](FarmFile& farm) { farm.find("a").drained = "its fan"; });
+  FarmFile::update(folder(), [](FarmFile& farm) { farm.add("a", {"pi5", "h:2", "/k", ""}); });
+  FarmFile farm = FarmFile::read(folder());
+  EXPECT_EQ(farm.find("a").address, "h:2");
+  EXPECT_EQ(farm.find("a").drained, "its fan");
+}
+
 TEST_F(Farm, ErrorsNameTheFileTheLineAndTheNearestName) {
   FarmFile::update(folder(), [](FarmFile& farm) { farm.add("pi5-1", {"pi5", "h:1", "/k", ""}); });
   FarmFile farm = FarmFile::read(folder());
