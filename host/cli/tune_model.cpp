@@ -232,8 +232,6 @@ Prepared prepare(const TuneModelOptions& options, ExecutionOptions& execution, T
   }
 }
 
-}  // namespace
-
 /// What a report says of the network and the machine.
 void describe(TuneReport& report, const Prepared& prepared, const std::string& model) {
   const Target& target = prepared.network->target();
@@ -245,6 +243,8 @@ void describe(TuneReport& report, const Prepared& prepared, const std::string& m
   report.tasks = prepared.network->tasks();
   report.builds = prepared.measurer->builds();
 }
+
+}  // namespace
 
 TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocation) {
   const Stopwatch taken;
