@@ -119,17 +119,42 @@ void Notebook::failed(const Task& task, const Decision& decision, const Decision
 
 void Notebook::measured(const NetworkTrial& trial, const Ratio& whole, bool confirmation) {
   if (!keeps(trial)) return;
-  set_timing(pending_.emplace_back(record_of(trial)), whole, confirmation);
+  records::Record record = record_of(trial);
+  set_timing(record, whole, confirmation);
+  keep(std::move(record));
 }
 
 void Notebook::failed(const NetworkTrial& trial, const Failure& failure) {
-  if (keeps(trial)) set_failure(pending_.emplace_back(record_of(trial)), failure);
+  if (!keeps(trial)) return;
+  records::Record record = record_of(trial);
+  set_failure(record, failure);
+  keep(std::move(record));
 }
 
 void Notebook::add(const Task& task, records::Record record) {
-  if (!task.program.empty() && known_.insert(task.work).second)
-    programs_.push_back({task.work, task.program});
+  if (!keep(std::move(record)) || task.program.empty() || !known_.insert(task.work).second) return;
+  records::WorkProgram program{task.work, task.program};
+  if (is_fit(program, "the program of a kernel")) programs_.push_back(std::move(program));
+}
+
+bool Notebook::keep(records::Record record) {
+  if (!is_fit(record, "a record")) return false;
   pending_.push_back(std::move(record));
+  return true;
+}
+
+template <typename Kept>
+bool Notebook::is_fit(const Kept& one, const std::string& what) {
+  try {
+    check(one);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInternal) throw;
+    if (unfit_.insert(what).second && warn_)
+      warn_(fmt::format("{}: {} is left out, and others like it will be: {}", store_->place(), what,
+                        error.what()));
+    return false;
+  }
 }
 
 void Notebook::flush() {

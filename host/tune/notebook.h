@@ -53,6 +53,8 @@ std::vector<Remembered> costs_of(std::span<const records::Record> of_work, const
 /// Of runs that are tuned by time (Metric::kTime): records are of that. Writes the outcomes of a batch at
 /// once. Where the store cannot take them (another program has locked it, the disk is full), they are kept
 /// and written with the next ones; warn() is told once, and finish() throws what is wrong if it still is.
+/// What no store takes (records::check), such as what a machine calls itself with control characters in it,
+/// is left out by itself, and warn() is told of the first.
 class Notebook {
  public:
   using Warn = std::function<void(const std::string&)>;
@@ -95,6 +97,11 @@ class Notebook {
   std::vector<records::Record> all(const std::string& work);
 
   void add(const Task& task, records::Record record);
+  /// False: it is left out.
+  bool keep(records::Record record);
+  /// Of a record or a program: one that a store refuses would keep out all that is written with it.
+  template <typename Kept>
+  bool is_fit(const Kept& one, const std::string& what);
   void write();
 
   records::Store* store_;
@@ -104,7 +111,8 @@ class Notebook {
   std::vector<records::WorkProgram> programs_;  ///< of works that the store has not been told of
   std::set<std::string> known_;
   bool warned_ = false;
-  bool unreadable_ = false;  ///< found so once
+  std::set<std::string> unfit_;  ///< kinds of which one was left out, which was said
+  bool unreadable_ = false;      ///< found so once
   size_t written_ = 0;
 };
 

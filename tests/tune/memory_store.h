@@ -13,10 +13,12 @@ namespace gantry::tune {
 class MemoryStore : public records::Store {
  public:
   const std::string& place() const override { return place_; }
-  void add(std::span<const records::Record> added, std::span<const records::WorkProgram> = {}) override {
+  void add(std::span<const records::Record> added,
+           std::span<const records::WorkProgram> programs = {}) override {
     if (locked) user_error("lab.db: is locked by another program");
+    for (const records::Record& record : added) records::check(record);
+    for (const records::WorkProgram& program : programs) records::check(program);
     for (const records::Record& record : added) {
-      records::check(record);
       kept.push_back(record);
       kept.back().id = static_cast<int64_t>(kept.size());
     }

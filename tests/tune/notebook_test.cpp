@@ -129,6 +129,41 @@ TEST_F(NotebookTest, WhatALockedStoreDoesNotTakeIsWrittenLater) {
   EXPECT_THAT(store_.kept, SizeIs(3));
 }
 
+TEST_F(NotebookTest, ARecordThatNoStoreTakesIsLeftOutByItselfAndSaidOnce) {
+  const Decision none{"", {}};
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.measured(task_, none, task_.untuned, ratio(0.9), false);
+  notebook_.measured(task_, none, task_.untuned, ratio(0.8), false);
+  notebook_.measured(task_, second_, task_.untuned, ratio(0.8), false);
+  notebook_.finish();
+  EXPECT_THAT(store_.kept, SizeIs(2));
+  EXPECT_EQ(notebook_.written(), 2U);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("a record is left out")));
+}
+
+TEST_F(NotebookTest, WhereNoStoreTakesWhatTheMachineCallsItselfTheRunEndsAllTheSame) {
+  RunFacts named = facts();
+  named.setting.machine = "a\tmachine";
+  named.network = {std::string(64, '1'), std::string(64, '2'), std::string(64, '3')};
+  Notebook notebook(&store_, named, [this](const std::string& text) { warnings_.push_back(text); });
+  notebook.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook.measured({NetworkQuestion::kProducts, {"combined", {}}}, ratio(0.9), false);
+  notebook.failed({NetworkQuestion::kProducts, {"combined", {}}}, {records::Outcome::kWrong, "it differs"});
+  notebook.flush();
+  notebook.finish();
+  EXPECT_THAT(store_.kept, IsEmpty());
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("machine: has control characters")));
+}
+
+TEST_F(NotebookTest, AProgramThatIsTooLongIsLeftOutAndItsRecordsAreKept) {
+  task_.program = std::string((size_t{1} << 20) + 1, 'x');
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.measured(task_, second_, task_.untuned, ratio(0.8), false);
+  notebook_.finish();
+  EXPECT_THAT(store_.kept, SizeIs(2));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the program of a kernel is left out")));
+}
+
 TEST_F(NotebookTest, AStoreThatCannotBeReadIsAskedOnce) {
   notebook_.measured(task_, first_, task_.untuned, ratio(0.9), true);
   notebook_.flush();
