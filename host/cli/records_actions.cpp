@@ -1,6 +1,5 @@
 #include "host/cli/records_actions.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -110,26 +109,6 @@ nlohmann::ordered_json json_of(const Record& record) {
 
 std::string shown(const nlohmann::ordered_json& value) {
   return value.is_string() ? visible_line(value.get<std::string>()) : value.dump();
-}
-
-/// Those that the store has not, but for their ids.
-std::vector<Record> unknown(Store& store, std::vector<Record> all) {
-  std::string work;
-  std::vector<Record> known;
-  std::ranges::stable_sort(all, {}, [](const Record& one) { return one.key.work; });
-  std::vector<Record> fresh;
-  for (Record& record : all) {
-    if (record.key.work != work) {
-      work = record.key.work;
-      known = store.of_work(work);
-      for (Record& one : known) one.id = 0;
-    }
-    if (std::ranges::find(known, record) != known.end()) continue;
-    known.push_back(record);
-    fresh.push_back(std::move(record));
-  }
-  std::ranges::stable_sort(fresh, {}, &Record::date);
-  return fresh;
 }
 
 records::JsonLines read_file(const std::string& file, const Invocation& invocation) {
@@ -253,18 +232,14 @@ int import_records(const RecordsOptions& options, const Invocation& invocation) 
   how.create = true;
   how.warn = [&](const std::string& message) { invocation.warn(message); };
   const auto store = records::open_store(options.place, how);
-  const std::vector<Record> fresh = unknown(*store, std::move(read.records));
-  store->add(fresh, read.programs);
-  const nlohmann::ordered_json report{{"records", store->place()},
-                                      {"imported", fresh.size()},
-                                      {"known", all - fresh.size()},
-                                      {"left_out", read.left_out}};
+  const size_t added = store->add_unknown(std::move(read.records), read.programs);
+  const nlohmann::ordered_json report{
+      {"records", store->place()}, {"imported", added}, {"known", all - added}, {"left_out", read.left_out}};
   if (options.json) {
     print_out(report.dump(2) + "\n");
   } else if (!invocation.quiet) {
     print_out(fmt::format("{}: {} imported, {} there already, {} left out\n", store->place(),
-                          counted(fresh.size(), "record"), all - fresh.size(),
-                          counted(read.left_out, "line")));
+                          counted(added, "record"), all - added, counted(read.left_out, "line")));
   }
   return 0;
 }

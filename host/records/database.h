@@ -26,6 +26,10 @@ class Database {
   /// Rows that the last statement added or removed.
   virtual int64_t changed() = 0;
 
+  /// Within a transaction: until it ends, no other program comes past this; what those wrote that did before
+  /// is seen by what is read from now on. Others may read, and add.
+  virtual void lock_out_importers() = 0;
+
   /// What `work` does is one durable transaction; it is all undone where it throws.
   void transaction(const std::function<void()>& work);
 

@@ -23,6 +23,8 @@ constexpr const char* kConnectSeconds = "10";
 constexpr std::chrono::seconds kAnswerTime{30};
 /// Of the lock that those take who make tables: any number that no other program takes.
 constexpr int64_t kMakersLock = 0x676e7472;
+/// Of that of those who add what is not there yet: another one.
+constexpr int64_t kImportersLock = 0x676e7473;
 
 struct Finish {
   void operator()(PGconn* connection) const { PQfinish(connection); }
@@ -115,6 +117,10 @@ class PostgresDatabase : public Database {
   std::vector<Row> run(const std::string& sql) { return run(sql, {}); }
 
   int64_t changed() override { return changed_; }
+
+  /// A lock of the table would ask for more rights than adding does. Each statement sees what was committed
+  /// before it (READ COMMITTED), so that the next one sees what was waited for.
+  void lock_out_importers() override { run(fmt::format("SELECT pg_advisory_xact_lock({})", kImportersLock)); }
 
  protected:
   /// Where the server was started again since, or went away for a while, it is connected to again: nothing

@@ -141,6 +141,9 @@ class SqliteDatabase : public Database {
 
   int64_t changed() override { return sqlite3_changes64(database_.get()); }
 
+  /// begin() has locked out all who write.
+  void lock_out_importers() override {}
+
  protected:
   // As a writer from the start: two that began as readers could only wait for each other.
   void begin() override { run("BEGIN IMMEDIATE"); }

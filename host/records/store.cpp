@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "host/records/database.h"
 #include "host/support/error.h"
 
@@ -22,17 +24,22 @@ class SqlStore : public Store {
   const std::string& place() const override { return database_->place(); }
 
   void add(std::span<const Record> records, std::span<const WorkProgram> programs) override {
-    for (const Record& record : records) check(record);
-    for (const WorkProgram& program : programs) check(program);
+    check_all(records, programs);
     if (records.empty() && programs.empty()) return;
-    const std::string insert = insert_statement();
+    database_->transaction([&] { insert(records, programs); });
+  }
+
+  size_t add_unknown(std::vector<Record> records, std::span<const WorkProgram> programs) override {
+    check_all(records, programs);
+    if (records.empty() && programs.empty()) return 0;
+    size_t added = 0;
     database_->transaction([&] {
-      for (const Record& record : records) database_->run(insert, row_of(record));
-      for (const WorkProgram& program : programs)
-        database_->run(
-            "INSERT INTO gantry_program (work, text) VALUES ($1, $2) ON CONFLICT (work) DO NOTHING",
-            {program.work, program.text});
+      database_->lock_out_importers();
+      const std::vector<Record> fresh = unknown(std::move(records));
+      insert(fresh, programs);
+      added = fresh.size();
     });
+    return added;
   }
 
   std::vector<Record> of_work(const std::string& work) override {
@@ -85,6 +92,39 @@ class SqlStore : public Store {
   }
 
  private:
+  static void check_all(std::span<const Record> records, std::span<const WorkProgram> programs) {
+    for (const Record& record : records) check(record);
+    for (const WorkProgram& program : programs) check(program);
+  }
+
+  void insert(std::span<const Record> records, std::span<const WorkProgram> programs) {
+    const std::string statement = insert_statement();
+    for (const Record& record : records) database_->run(statement, row_of(record));
+    for (const WorkProgram& program : programs)
+      database_->run("INSERT INTO gantry_program (work, text) VALUES ($1, $2) ON CONFLICT (work) DO NOTHING",
+                     {program.work, program.text});
+  }
+
+  /// Each once.
+  std::vector<Record> unknown(std::vector<Record> all) {
+    std::string work;
+    std::vector<Record> known, fresh;
+    std::ranges::stable_sort(all, {}, [](const Record& one) { return one.key.work; });
+    for (Record& record : all) {
+      record.id = 0;
+      if (record.key.work != work) {
+        work = record.key.work;
+        known = of_work(work);
+        for (Record& one : known) one.id = 0;
+      }
+      if (std::ranges::find(known, record) != known.end()) continue;
+      known.push_back(record);
+      fresh.push_back(std::move(record));
+    }
+    std::ranges::stable_sort(fresh, {}, &Record::date);
+    return fresh;
+  }
+
   static std::string insert_statement() {
     std::string places;
     for (size_t i = 1; i <= columns().size(); ++i) places += fmt::format("{}${}", i == 1 ? "" : ", ", i);

@@ -44,6 +44,10 @@ class Store {
   /// In one durable transaction; ids are given in their order. Programs of works that have one already are
   /// left out. Each is checked (check()) before anything is written.
   virtual void add(std::span<const Record> records, std::span<const WorkProgram> programs = {}) = 0;
+  /// As add(), of those alone that the store has not, but for their ids; in the order of their dates. They
+  /// are looked for in the same transaction: of several programs that add the same at once one does. Returns
+  /// how many there were.
+  virtual size_t add_unknown(std::vector<Record> records, std::span<const WorkProgram> programs = {}) = 0;
 
   /// All records of a work, whatever their setting, oldest first.
   virtual std::vector<Record> of_work(const std::string& work) = 0;

@@ -77,6 +77,17 @@ class Shared(StoreTest):
             self.assertEqual(program.returncode, 0, err)
         self.assertEqual(self.works(), list(range(count * each)))
 
+    def test_programs_that_add_the_same_at_once_add_it_once(self):
+        self.write('same.jsonl', range(400))
+        programs = [self.start('import', self.place(), 'same.jsonl', '--json') for _ in range(4)]
+        imported = []
+        for program in programs:
+            out, err = program.communicate(timeout=120)
+            self.assertEqual(program.returncode, 0, err)
+            imported.append(json.loads(out)['imported'])
+        self.assertEqual(sorted(imported), [0, 0, 0, 400])
+        self.assertEqual(self.works(), list(range(400)))
+
     def test_who_is_killed_leaves_all_or_nothing(self):
         """Killed, or interrupted as by Ctrl-C, at any moment; the next one finds a whole store."""
         each, seed = 400, 5

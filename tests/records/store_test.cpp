@@ -250,6 +250,33 @@ TEST_P(AnyStore, SeveralWritersAndMakersLoseNothing) {
   EXPECT_EQ(std::unique(found.begin(), found.end()) - found.begin(), kWriters * kEach);
 }
 
+TEST_P(AnyStore, WhatIsThereAlreadyIsNotAddedAgain) {
+  const auto store = open();
+  store->add(std::vector{numbered(1)});
+  Record later = numbered(2);
+  later.date = "2026-12-01T00:00:00Z";
+  EXPECT_EQ(store->add_unknown({later, numbered(1), numbered(3), numbered(3)}), 2U);
+  EXPECT_THAT(models(*store), ElementsAre("model 1", "model 3", "model 2"));
+  EXPECT_EQ(store->add_unknown({later, numbered(1), numbered(3)}), 0U);
+}
+
+/// A row that is no record is told of while what is there is looked at: in that moment another program comes.
+TEST_P(AnyStore, BetweenLookingAndAddingNobodyAddsTheSame) {
+  open()->add(std::vector{sample_record()});
+  (GetParam() == Kind::kSqlite ? open_sqlite(place_, making()) : open_postgres(place_, making()))
+      ->run("UPDATE gantry_record SET ratio = 17");
+  std::string error;
+  StoreOptions impatient = making(), options = making();
+  impatient.patience_seconds = 0.1;
+  options.warn = [&](const std::string&) {
+    error = error_of([&] { open_store(place_, impatient)->add_unknown({sample_record()}); });
+  };
+  EXPECT_EQ(open_store(place_, options)->add_unknown({sample_record()}), 1U);
+  EXPECT_THAT(error, HasSubstr("has been locked"));
+  EXPECT_EQ(open()->add_unknown({sample_record()}), 0U);
+  EXPECT_EQ(open()->count({}), 2);
+}
+
 TEST_P(AnyStore, WhoMayOnlyReadWritesNothing) {
   open()->add(std::vector{sample_record()});
   StoreOptions reading;

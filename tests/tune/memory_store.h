@@ -23,6 +23,11 @@ class MemoryStore : public records::Store {
       kept.back().id = static_cast<int64_t>(kept.size());
     }
   }
+  size_t add_unknown(std::vector<records::Record> all,
+                     std::span<const records::WorkProgram> programs = {}) override {
+    add(all, programs);
+    return all.size();
+  }
   std::vector<records::Record> of_work(const std::string& work) override {
     if (locked) {
       ++reads;
