@@ -83,7 +83,8 @@ struct MachineMeasurer::Parts {
   Batch measure_quickly(TunedSeat& seat, const TunedProgram& base, const Trials& trials,
                         const TunedProgram& trial);
   Batch measure_surely(const TunedProgram& base, const Trials& trials, const TunedProgram& trial);
-  Comparison timed_comparison(const TunedProgram& base, const TunedProgram& trial, double seconds);
+  Comparison timed_comparison(const TunedProgram& base, const TunedProgram& trial, double seconds,
+                              const CompareOptions& statistics);
   void tell_of_hosts();
   std::vector<Batch> measure(const Choices& base, std::vector<Choices> others,
                              const std::vector<Trials>& trials, Effort effort);
@@ -303,14 +304,15 @@ std::vector<Batch> MachineMeasurer::Parts::measure(const Choices& base, std::vec
   return results;
 }
 
-Batch MachineMeasurer::compare(const Choices& base, const Choices& other, double seconds) {
+Batch MachineMeasurer::compare(const Choices& base, const Choices& other, double seconds, double confidence) {
   Parts& parts = *parts_;
   const TunedProgramPtr base_program = parts.programs.program_of(base),
                         trial_program = parts.programs.program_of(other);
   Batch batch;
   try {
     if (parts.counts()) return parts.measure_surely(*base_program, {}, *trial_program);
-    const Comparison found = parts.timed_comparison(*base_program, *trial_program, seconds);
+    const Comparison found =
+        parts.timed_comparison(*base_program, *trial_program, seconds, {.confidence = confidence});
     batch.whole.value = found.ratio;
     batch.whole.low = found.low;
     batch.whole.high = found.high;
@@ -323,11 +325,11 @@ Batch MachineMeasurer::compare(const Choices& base, const Choices& other, double
 }
 
 Comparison MachineMeasurer::Parts::timed_comparison(const TunedProgram& base, const TunedProgram& trial,
-                                                    double seconds) {
+                                                    double seconds, const CompareOptions& statistics) {
   std::optional<Comparison> found;
   on_seats(1, [&](TunedSeat& seat, size_t) {
     try {
-      found = seat.compare(base.module, trial.module, seconds, expected, untuned_ms);
+      found = seat.compare(base.module, trial.module, seconds, statistics, expected, untuned_ms);
     } catch (const rpc::Error& error) {
       if (!may_pass(error)) throw;
       invocation.note(
@@ -337,7 +339,7 @@ Comparison MachineMeasurer::Parts::timed_comparison(const TunedProgram& base, co
   if (found) return *found;
   std::vector<Round> rounds;
   for (const TunedRound& round : sure_rounds(base, trial)) rounds.push_back(round.whole());
-  return compare_rounds(rounds);
+  return compare_rounds(rounds, statistics);
 }
 
 }  // namespace gantry::cli

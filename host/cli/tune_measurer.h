@@ -61,7 +61,8 @@ class MachineMeasurer : public tune::Measurer {
                                    tune::Effort effort) override;
   std::vector<tune::Batch> measure_whole(const tune::Choices& base, const std::vector<tune::Choices>& others,
                                          tune::Effort effort) override;
-  tune::Batch compare(const tune::Choices& base, const tune::Choices& other, double seconds) override;
+  tune::Batch compare(const tune::Choices& base, const tune::Choices& other, double seconds,
+                      double confidence) override;
 
   /// The program by these choices, which may have been measured already.
   runtime::SharedBytes module_of(const tune::Choices& choices);

@@ -203,10 +203,12 @@ CountedPair TunedSeat::count(const runtime::SharedBytes& base, const runtime::Sh
 }
 
 Comparison TunedSeat::compare(const runtime::SharedBytes& base, const runtime::SharedBytes& trial,
-                              double seconds, const ExpectedOutputs& expected, double untuned_ms) {
+                              double seconds, const CompareOptions& statistics,
+                              const ExpectedOutputs& expected, double untuned_ms) {
   base_.module.bytes = base;
   trial_.module.bytes = trial;
   CompareMeasureOptions options;
+  options.statistics = statistics;
   options.duration_s = seconds;
   options.seed = seed_;
   FormerPulses former = former_pulses(options_);

@@ -70,7 +70,7 @@ class TunedSeat {
                     const ExpectedOutputs& expected, double untuned_ms);
   /// As `gantry compare` does. Once it has begun, there is no patience with the machine.
   Comparison compare(const runtime::SharedBytes& base, const runtime::SharedBytes& trial, double seconds,
-                     const ExpectedOutputs& expected, double untuned_ms);
+                     const CompareOptions& statistics, const ExpectedOutputs& expected, double untuned_ms);
 
  private:
   template <typename Play>

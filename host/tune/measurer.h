@@ -20,7 +20,8 @@ namespace gantry::tune {
 /// 1 it is better. Amounts are in the metric's unit.
 struct Ratio {
   double value = 1;
-  /// 95 % interval; of Effort::kQuick by what processes of one program are assumed to differ.
+  /// 95 % interval, unless another confidence was asked for; of Effort::kQuick by what processes of one
+  /// program are assumed to differ.
   double low = 0, high = std::numeric_limits<double>::infinity();
   double amount = 0, base_amount = 0;  ///< medians, of a run
   /// Medians of each process, in the order in which they ran.
@@ -28,6 +29,9 @@ struct Ratio {
 
   bool is_gain() const { return high < 1; }
 };
+
+/// Of the intervals that decide, two-sided: half of what is left is the chance to take what is no faster.
+inline constexpr double kConfidence = 0.95;
 
 enum class Effort : uint8_t {
   kQuick,  ///< one process of each: to choose what is worth more
@@ -70,9 +74,10 @@ class Measurer {
   virtual size_t batches_at_once() const { return 1; }
   /// Seconds in which it has waited for others who measure on the same machine, so far.
   virtual double waited_s() const { return 0; }
-  /// The whole network, as `gantry compare` does: new rounds begin until `seconds` have passed. Failures as
-  /// measure().
-  virtual Batch compare(const Choices& base, const Choices& other, double seconds) = 0;
+  /// The whole network, as `gantry compare` does: new rounds begin until `seconds` have passed. `confidence`:
+  /// of the interval, two-sided, in (0, 1); of what is counted and not timed nothing depends on it. Failures
+  /// as measure().
+  virtual Batch compare(const Choices& base, const Choices& other, double seconds, double confidence) = 0;
 };
 
 /// What is found out of decisions on the host.

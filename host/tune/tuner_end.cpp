@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "host/support/words.h"
@@ -146,7 +147,18 @@ std::optional<Ratio> Tuner::confirmed(const NetworkTrial& trial, Batch batch) {
   return gains(batch.whole) ? std::optional(std::move(batch.whole)) : std::nullopt;
 }
 
+size_t Tuner::most_looks() const {
+  // n changes, half of them, …, one: as many as n has binary digits.
+  return static_cast<size_t>(std::bit_width(changes().size())) + (choices_.apart != untuned_.apart ? 1 : 0) +
+         (choices_.combined != untuned_.combined ? 1 : 0);
+}
+
 void Tuner::compare_whole(std::vector<std::optional<Ratio>>& ratios) {
+  // The first look that shows a gain ends it, so that each is a chance to find one that is none. By
+  // Bonferroni's inequality all of them together err no more often than one interval may where each has its
+  // share of that (Dunn, "Multiple comparisons among means", JASA 56, 1961), however they depend on each
+  // other.
+  const double confidence = 1 - (1 - kConfidence) / static_cast<double>(std::max<size_t>(most_looks(), 1));
   for (bool first = true; choices_ != untuned_; first = false) {
     std::vector<Trial> changed = changes();
     // Each takes some seconds at least: once the time is over, only the first one is made.
@@ -158,7 +170,7 @@ void Tuner::compare_whole(std::vector<std::optional<Ratio>>& ratios) {
     // Should it show nothing, there is another to be made.
     const double seconds =
         std::min(std::max(0.6 * seconds_left(), least_compare_seconds()), kMostCompareSeconds);
-    const Batch batch = tools_.measurer.compare(untuned_, choices_, seconds);
+    const Batch batch = tools_.measurer.compare(untuned_, choices_, seconds, confidence);
     if (!batch.failure && batch.whole.is_gain()) {
       result_.whole = batch.whole;
       return;

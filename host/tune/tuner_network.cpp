@@ -148,8 +148,8 @@ Batch Tuner::compare_combined(const Choices& apart) {
   combined.combined = true;
   Batch batch;
   try {
-    batch = tools_.measurer.compare(apart, combined, combined_seconds());
-    if (batch.failure) batch = tools_.measurer.compare(apart, combined, combined_seconds());
+    batch = tools_.measurer.compare(apart, combined, combined_seconds(), kConfidence);
+    if (batch.failure) batch = tools_.measurer.compare(apart, combined, combined_seconds(), kConfidence);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
     batch.failure = Failure{records::Outcome::kBuildFailed, error.what()};

@@ -143,6 +143,8 @@ class Tuner {
   bool is_kept(const NetworkTrial& trial) const;
   /// What of the choices lies otherwise than untuned.
   NetworkTrial laid_trial() const;
+  /// At the whole network, by compare_whole(), at the choices as they are now.
+  size_t most_looks() const;
   /// Until a set of changes is shown to gain in the whole network, or none is left.
   void compare_whole(std::vector<std::optional<Ratio>>& ratios);
   /// Of one change none; products are combined, and nodes kept apart, until no other change is left.

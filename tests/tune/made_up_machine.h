@@ -98,14 +98,15 @@ class MadeUpMachine : public Measurer {
     return batch;
   }
 
-  Batch compare(const Choices& base, const Choices& other, double seconds) override {
+  Batch compare(const Choices& base, const Choices& other, double seconds, double confidence) override {
     if (comparing) comparing();
+    confidences.push_back(confidence);
     clock_.now += std::max(seconds, least_compare_s);
     ++comparisons;
     Batch batch;
     if (other.combined && breaks_combined) batch.failure = Failure{Outcome::kWrong, "injected"};
     const double truth = whole_gains ? whole_of(other) / whole_of(base) : 1.01;
-    batch.whole = ratio(truth, Effort::kSure);
+    batch.whole = ratio(truth, Effort::kSure, confidence);
     return batch;
   }
 
@@ -123,6 +124,7 @@ class MadeUpMachine : public Measurer {
   size_t at_once = 1;
   std::function<void()> comparing = {};  ///< called when a comparison of the whole network begins
   size_t measurements = 0, whole_measurements = 0, comparisons = 0;
+  std::vector<double> confidences;  ///< that comparisons were asked for
 
  private:
   void wait(double seconds) {
@@ -138,7 +140,7 @@ class MadeUpMachine : public Measurer {
   }
 
   /// As a machine's measurer makes them: processes with offsets of their own, segments in turns.
-  Ratio ratio(double truth, Effort effort) {
+  Ratio ratio(double truth, Effort effort, double confidence = kConfidence) {
     const std::vector<Round> rounds =
         timings_.rounds(scatter, effort == Effort::kSure ? 8 : 1, 4, std::log(truth));
     Ratio result;
@@ -150,7 +152,7 @@ class MadeUpMachine : public Measurer {
     result.low = result.value * 0.94;
     result.high = result.value * 1.06;
     if (effort == Effort::kSure) {
-      const cli::Comparison comparison = cli::compare_rounds(rounds);
+      const cli::Comparison comparison = cli::compare_rounds(rounds, {.confidence = confidence});
       result.value = comparison.ratio;
       result.low = comparison.low;
       result.high = comparison.high;

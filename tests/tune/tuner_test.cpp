@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "tests/records/samples.h"
@@ -59,6 +60,39 @@ TEST(Tuner, OnceTheTimeIsOverNoOtherComparisonBegins) {
   EXPECT_EQ(true_ratio(setup, result, true_cost), 1);
   EXPECT_GE(setup.machine.comparisons, 1U);
   EXPECT_LE(setup.clock.now, setup.options.seconds + setup.machine.least_compare_s);
+}
+
+/// Each may show what is no gain; all together may no more often than one does.
+TEST(Tuner, ComparisonsOfTheWholeNetworkShareTheErrorOfOne) {
+  MadeUpRun setup(24, true_cost, 5);
+  setup.machine.whole_gains = false;
+  EXPECT_FALSE(setup.run().whole);
+  double errors = 0;
+  for (const double confidence : setup.machine.confidences) errors += 1 - confidence;
+  EXPECT_GE(setup.machine.confidences.size(), 2U);
+  EXPECT_LE(errors, 0.05 + 1e-9);
+  EXPECT_GT(errors, 0) << "some is left to each";
+}
+
+TEST(Tuner, TheOnlyComparisonOfTheWholeNetworkMayErrAsOneDoes) {
+  MadeUpRun setup(1, true_cost, 5);
+  setup.run();
+  ASSERT_EQ(setup.machine.confidences.size(), 1U);
+  EXPECT_DOUBLE_EQ(setup.machine.confidences[0], 0.95);
+}
+
+/// Products that are combined are one more change: looked at with those of kernels, and by themselves.
+TEST(Tuner, WhatIsCombinedBesideKernelsIsLookedAtOnceMore) {
+  MadeUpRun setup(3, true_cost, 5);
+  setup.machine.of_combined = 0.6;
+  setup.options.may_combine = true;
+  const TuneResult result = setup.run();
+  ASSERT_TRUE(result.whole);
+  ASSERT_TRUE(result.choices.combined);
+  size_t changed = 0;  // the first look has shown it: all is kept
+  for (size_t i = 0; i < setup.all.size(); ++i) changed += result.choices[i] != setup.all[i].untuned ? 1 : 0;
+  const auto looks = static_cast<double>(std::bit_width(changed) + 1);
+  EXPECT_DOUBLE_EQ(setup.machine.confidences.back(), 1 - 0.05 / looks);
 }
 
 /// As where all kernels are built for it. How long a sure measurement takes is no more than guessed then: a
