@@ -1,7 +1,12 @@
 #include "host/cli/prior_files.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cstdlib>
 
+#include "host/cli/terminal.h"
 #include "host/support/error.h"
 #include "host/support/mapped_file.h"
 #include "host/support/words.h"
@@ -41,6 +46,16 @@ std::optional<FoundPrior> find_prior(const Target& target, const std::vector<fs:
 FoundPrior read_prior(const fs::path& file) {
   const MappedFile text(file);
   return {file, tune::parse_prior({reinterpret_cast<const char*>(text.data()), text.size()}, file.string())};
+}
+
+std::string foreign_prior_text(const FoundPrior& found, const Target& target) {
+  std::vector<std::string> own = tune::families_of(target);
+  std::erase(own, "");
+  if (std::ranges::find(own, found.prior.family) != own.end()) return "";
+  return fmt::format(
+      "{}: is of {}, the target {} of {}; the cost model begins with it all the same, and candidates are "
+      "measured, but it may try worse ones first than without (--prior none)",
+      found.file.string(), visible_line(found.prior.family), target.name, fmt::join(own, ", "));
 }
 
 }  // namespace gantry::cli

@@ -28,4 +28,7 @@ std::optional<FoundPrior> find_prior(const Target& target, const std::vector<std
 /// User errors name the file.
 FoundPrior read_prior(const std::filesystem::path& file);
 
+/// What to warn of where the prior is of none of the target's families; empty: it is of one.
+std::string foreign_prior_text(const FoundPrior& found, const Target& target);
+
 }  // namespace gantry::cli

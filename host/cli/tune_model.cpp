@@ -266,7 +266,12 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   const tune::RunFacts facts = run_facts(network, measurer, execution, machines->name());
   tune::Notebook notebook(store.get(), facts, [&](const std::string& message) { invocation.warn(message); });
   const std::unique_ptr<tune::CostModel> model = tune::make_cost_model();
-  if (!found) found = prior_of(options, network.target(), invocation);
+  if (found) {
+    const std::string foreign = foreign_prior_text(*found, network.target());
+    if (!foreign.empty()) invocation.warn(foreign);
+  } else {
+    found = prior_of(options, network.target(), invocation);
+  }
   Known known = known_of(network, facts.setting, store.get(), found ? &*found : nullptr);
   tune::TuneOptions tuning = tuning_of(options, network);
   tuning.seconds = std::max(0.0, tuning.seconds - clock.seconds());

@@ -66,6 +66,20 @@ TEST_F(PriorFiles, OneThatCannotBeReadIsSaidAndTheNextTaken) {
   EXPECT_THROW(read_prior(folder_.path() / "a" / "other.json"), Error);
 }
 
+TEST_F(PriorFiles, OneOfAnotherFamilyIsSaidWithBoth) {
+  const auto said = [&](const char* family, const char* target) {
+    write("a", family);
+    const fs::path file = folder_.path() / "a" / (std::string(family) + ".json");
+    return foreign_prior_text(read_prior(file), find_target(target));
+  };
+  EXPECT_THAT(said("cortex-a76", "znver4"),
+              HasSubstr("a/cortex-a76.json: is of cortex-a76, the target znver4 of znver4, x86_64;"));
+  EXPECT_THAT(said("sm_90", "znver4"), HasSubstr("is of sm_90"));
+  EXPECT_THAT(said("znver3", "znver4"), HasSubstr("is of znver3"));
+  EXPECT_EQ(said("znver4", "znver4"), "");
+  EXPECT_EQ(said("x86_64", "znver4"), "");
+}
+
 TEST(PriorFolders, AreThoseBesideTheProgramAndTheEnvironments) {
   ::unsetenv("GANTRY_PRIORS");
   EXPECT_THAT(prior_folders("/usr/bin"), ElementsAre("/usr/share/gantry/priors"));

@@ -81,6 +81,14 @@ class OneRun(TuneTest):
         self.assertRegex(out, r'^add\.gir: 0 trials in .*: nothing is left to try; nothing was shown to be faster')
         self.assertTrue((self.folder / 'add.gmod').exists())
 
+    def test_a_prior_of_another_family_is_warned_of(self):
+        (self.folder / 'add.gir').write_text('fn @main(%x: Tensor[(4, 4), f32]) -> Tensor[(4, 4), f32] {\n'
+                                             '  %y = add(%x, %x)\n  return %y as "y"\n}\n')
+        (self.folder / 'other.json').write_text(json.dumps(
+            {'schema': 'gantry-prior', 'version': 1, 'family': 'sm_90', 'features': [], 'groups': []}))
+        done = self.gantry('tune', 'add.gir', '--time', '9s', '--prior', 'other.json', '-o', 'add.gmod', '--force')
+        self.assertRegex(done.stderr, r'other\.json: is of sm_90, the target \S+ of \S+')
+
     def test_requests_that_mean_nothing_are_refused(self):
         self.assertIn('--records', self.tune('--resume', status=1).stderr)
         self.gantry('compile', 'm.onnx', '-o', 'm.gmod', '--force')
