@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "host/cli/records_filter.h"
 #include "host/cli/records_use.h"
 #include "host/cli/terminal.h"
 #include "host/cli/text.h"
-#include "host/records/generator.h"
 #include "host/records/json_lines.h"
 #include "host/support/error.h"
 #include "host/support/input_file.h"
@@ -23,28 +23,6 @@ namespace {
 
 using records::Record;
 using records::Store;
-
-/// "2026-11-27" is its first second.
-std::string date_of(const std::string& option, const std::string& text) {
-  constexpr std::string_view kDay = "2026-11-27", kSecond = "2026-11-27T08:05:00Z";
-  constexpr std::string_view kMidnight = "T00:00:00Z";
-  if (text.empty() || records::is_date(text)) return text;
-  if (std::string midnight = text + std::string(kMidnight); records::is_date(midnight)) return midnight;
-  user_error("{} {}: is no date; write {} or {}", option, text, kDay, kSecond);
-}
-
-records::Filter filter_of(const RecordsOptions& options) {
-  records::Filter filter = options.filter;
-  if (filter.work.find_first_not_of("0123456789abcdef") != std::string::npos || filter.work.size() > 64)
-    user_error("--work {}: is no beginning of a digest of 64 hexadecimal digits", filter.work);
-  filter.since = date_of("--since", options.since);
-  filter.before = date_of("--before", options.before);
-  filter.ids = options.ids;
-  if (!options.outcome.empty()) filter.outcome = records::find_outcome(options.outcome);
-  if (options.this_generator) filter.generator = records::generator_version();
-  if (options.other_generators) filter.other_generator = records::generator_version();
-  return filter;
-}
 
 std::string change_text(const Record& record) {
   if (!record.timing) return std::string(records::name_of(record.outcome));
@@ -94,6 +72,7 @@ std::set<int64_t> deciding(Store& store, const records::Filter& filter) {
 /// Those that pass, and of --best those of them that decide.
 void for_each(Store& store, const RecordsOptions& options, const std::function<void(const Record&)>& visit) {
   const records::Filter filter = filter_of(options);
+  check_words(store, filter);
   const std::set<int64_t> best = options.best ? deciding(store, filter) : std::set<int64_t>();
   store.each(filter, [&](const Record& record) {
     if (!options.best || best.contains(record.id)) visit(record);
@@ -251,6 +230,7 @@ int prune_records(const RecordsOptions& options, const Invocation& invocation) {
   records::StoreOptions how;
   how.read_only = options.dry_run;
   const auto store = records::open_store(options.place, how);
+  check_words(*store, filter);
   const int64_t count = options.dry_run ? store->count(filter) : store->remove(filter);
   if (options.json) {
     print_out(nlohmann::ordered_json{{"records", store->place()},

@@ -260,6 +260,36 @@ TEST_F(Records, AreListedShownExportedImportedAndPruned) {
   EXPECT_EQ(json::parse(done({"records", "list", "lab.db", "--json"}).out).size(), 1u);
 }
 
+TEST_F(Records, WordsOfFiltersThatNothingIsCalledByAreErrors) {
+  Record other = record_for(target_, "Test CPU 1", decision_);
+  other.op = "nn.of_another_version";
+  add(other);
+  const auto refused = [&](const std::string& option, const std::string& word) {
+    std::string said;
+    for (const char* action : {"list", "prune", "verify", "export"}) {
+      const Outcome outcome = folders_.run({"records", action, "lab.db", option, word});
+      EXPECT_EQ(outcome.code, 1) << action << outcome.out;
+      said += outcome.err;
+    }
+    return said;
+  };
+  EXPECT_THAT(refused("--op", "nn.dens"), HasSubstr("did you mean 'nn.dense'"));
+  EXPECT_THAT(refused("--op", "netwrk"), HasSubstr("'network'"));
+  EXPECT_THAT(refused("--precision", "fp23"), HasSubstr("did you mean 'fp32'"));
+  EXPECT_THAT(refused("--precision", "auto"), HasSubstr("it is none of fp32, tf32, bf16"));
+  EXPECT_THAT(refused("--target", "znvr4"), HasSubstr("did you mean 'znver4'"));
+  EXPECT_THAT(refused("--target", "native"),
+              HasSubstr("in records it is called " + find_target("native").name));
+  EXPECT_EQ(json::parse(done({"records", "list", "lab.db", "--json"}).out).size(), 1u);
+  EXPECT_EQ(
+      json::parse(done({"records", "list", "lab.db", "--op", "nn.of_another_version", "--json"}).out).size(),
+      1u);
+  // What there might be is no error.
+  EXPECT_THAT(done({"records", "list", "lab.db", "--op", "nn.conv"}).err, HasSubstr("has no such records"));
+  done({"records", "list", "lab.db", "--target", "znver5"});
+  done({"records", "prune", "lab.db", "--precision", "fp32-split3"});
+}
+
 TEST_F(Records, WhatCannotBeMeasuredHereIsSaidAndLeftAsItIs) {
   add(record_for(target_, "Another CPU", decision_));
   const json report = json::parse(done({"records", "verify", "lab.db", "--json"}).out);

@@ -1,0 +1,104 @@
+#include "host/cli/records_filter.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "host/codegen/find_target.h"
+#include "host/machine/precision.h"
+#include "host/ops/op.h"
+#include "host/records/generator.h"
+#include "host/support/error.h"
+#include "host/support/suggest.h"
+
+namespace gantry::cli {
+namespace {
+
+using records::Filter;
+using records::Store;
+
+/// "2026-11-27" is its first second.
+std::string date_of(const std::string& option, const std::string& text) {
+  constexpr std::string_view kDay = "2026-11-27", kSecond = "2026-11-27T08:05:00Z";
+  constexpr std::string_view kMidnight = "T00:00:00Z";
+  if (text.empty() || records::is_date(text)) return text;
+  if (std::string midnight = text + std::string(kMidnight); records::is_date(midnight)) return midnight;
+  user_error("{} {}: is no date; write {} or {}", option, text, kDay, kSecond);
+}
+
+std::vector<std::string> known_ops() {
+  std::vector<std::string> names = op_set().names();
+  names.emplace_back(records::kNetworkOp);
+  return names;
+}
+
+/// Those that records have: what "auto" stands for, never that.
+std::vector<std::string> known_precisions() {
+  std::vector<std::string> names;
+  for (const Precision one : {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16,
+                              Precision::kFp32Split, Precision::kFp32Split3})
+    names.emplace_back(name_of(one));
+  return names;
+}
+
+bool is_among(const std::string& word, const std::vector<std::string>& names) {
+  return std::ranges::find(names, word) != names.end();
+}
+
+void check_op(Store& store, const std::string& op) {
+  const std::vector<std::string> names = known_ops();
+  if (op.empty() || is_among(op, names) || store.count({.op = op}) > 0) return;
+  user_error("--op {}: {} has no record of it, and there is no such op{}", op, store.place(),
+             did_you_mean(op, names));
+}
+
+void check_precision(Store& store, const std::string& precision) {
+  const std::vector<std::string> names = known_precisions();
+  if (precision.empty() || is_among(precision, names) || store.count({.precision = precision}) > 0) return;
+  user_error("--precision {}: {} has no record of it, and it is none of {}{}", precision, store.place(),
+             fmt::join(names, ", "), did_you_mean(precision, names));
+}
+
+/// The name by which records have the target. User errors for one that there is not.
+std::string name_in_records(const Store& store, const std::string& target) {
+  try {
+    return find_target(target).name;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInternal) throw;
+    user_error("--target {}: {} has no record of it: {}", target, store.place(), error.what());
+  }
+}
+
+void check_target(Store& store, const std::string& target) {
+  if (target.empty() || store.count({.target = target}) > 0) return;
+  const std::string name = name_in_records(store, target);
+  if (name != target)
+    user_error("--target {}: {} has no record of it; in records it is called {}", target, store.place(),
+               name);
+}
+
+}  // namespace
+
+Filter filter_of(const RecordsOptions& options) {
+  Filter filter = options.filter;
+  if (filter.work.find_first_not_of("0123456789abcdef") != std::string::npos || filter.work.size() > 64)
+    user_error("--work {}: is no beginning of a digest of 64 hexadecimal digits", filter.work);
+  filter.since = date_of("--since", options.since);
+  filter.before = date_of("--before", options.before);
+  filter.ids = options.ids;
+  if (!options.outcome.empty()) filter.outcome = records::find_outcome(options.outcome);
+  if (options.this_generator) filter.generator = records::generator_version();
+  if (options.other_generators) filter.other_generator = records::generator_version();
+  return filter;
+}
+
+void check_words(Store& store, const Filter& filter) {
+  check_op(store, filter.op);
+  check_target(store, filter.target);
+  check_precision(store, filter.precision);
+}
+
+}  // namespace gantry::cli
