@@ -1,5 +1,8 @@
 #include "host/ops/selection.h"
 
+#include <array>
+#include <functional>
+
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
@@ -11,13 +14,18 @@ using ops::input_type;
 
 // --- non_max_suppression
 
-/// A box in local buffers: its corners, lower ones first.
+/// A box: its corners, lower ones first, and its area.
 struct Box {
-  Buffer corners;  ///< y0, x0, y1, x1
-  Expr at(int64_t i) const { return load(corners, i); }
-  Expr area() const { return (at(2) - at(0)) * (at(3) - at(1)); }
+  static constexpr int64_t kNumbers = 5;
+  std::array<Expr, kNumbers> numbers;  ///< y0, x0, y1, x1, area
+  const Expr& at(int64_t i) const { return numbers[static_cast<size_t>(i)]; }
+  const Expr& area() const { return at(4); }
 };
 
+/// Each box that counts is compared with those that were taken before it, a block of them at once, until one
+/// overlaps it. The numbers of those that were taken lie apart from each other, each in its own row of
+/// `found_`, so that a block of them is a vector; what the last block has beyond them are empty boxes, which
+/// overlap nothing.
 class Suppression {
  public:
   Suppression(LoopBuilder& b, bool centred, const std::vector<Expr>& scores_shape)
@@ -26,11 +34,13 @@ class Suppression {
         batches_(scores_shape[0]),
         classes_(scores_shape[1]),
         boxes_(scores_shape[2]),
-        mine_{b.local("mine", DType::kF32, 4)},
-        other_{b.local("other", DType::kF32, 4)},
+        room_(blocks_of(boxes_) * kBlock),
+        mine_(b.local("mine", DType::kF32, Box::kNumbers)),
+        hits_(b.local("hits", DType::kI32, kBlock)),
         taken_(b.local("taken", DType::kI64, 1)),
         begin_(b.local("begin", DType::kI64, 1)),
-        free_(b.local("free", DType::kI64, 1)) {}
+        free_(b.local("free", DType::kI64, 1)),
+        found_(b.scratch("found", DType::kF32, room_ * Box::kNumbers)) {}
 
   void build() {
     b_.emit(store(taken_, 0, Expr(0)));
@@ -41,6 +51,9 @@ class Suppression {
   }
 
  private:
+  static constexpr int64_t kBlock = 16;
+  static Expr blocks_of(const Expr& boxes) { return floordiv(boxes + (kBlock - 1), kBlock); }
+
   void one_class(const Expr& batch, const Expr& kind) {
     b_.emit(store(begin_, 0, load(taken_, 0)));
     b_.loop("k", boxes_, [&](const Expr& k) {
@@ -55,28 +68,36 @@ class Suppression {
   }
 
   void offer(const Expr& batch, const Expr& kind, const Expr& box) {
-    read(mine_, batch, box);
+    read(batch, box);
     b_.emit(store(free_, 0, Expr(1)));
     b_.let("before", load(taken_, 0) - load(begin_, 0), [&](const Expr& before) {
-      b_.loop("j", before, [&](const Expr& j) {
-        b_.when(ne(load(free_, 0), Expr(0)), [&] {
-          read(other_, batch, load(b_.result(0), (load(begin_, 0) + j) * 3 + 2));
-          b_.when(overlaps(), [&] { b_.emit(store(free_, 0, Expr(0))); });
-        });
+      b_.loop("block", blocks_of(before), [&](const Expr& block) {
+        b_.when(ne(load(free_, 0), Expr(0)), [&] { compare(block * kBlock); });
       });
-    });
-    b_.when(ne(load(free_, 0), Expr(0)), [&] {
-      const Expr row = load(taken_, 0) * 3;
-      b_.emit(store(b_.result(0), row, batch));
-      b_.emit(store(b_.result(0), row + 1, kind));
-      b_.emit(store(b_.result(0), row + 2, box));
-      b_.emit(store(taken_, 0, load(taken_, 0) + 1));
+      b_.when(ne(load(free_, 0), Expr(0)), [&] { take(batch, kind, box, before); });
     });
   }
 
-  void read(const Box& target, const Expr& batch, const Expr& box) {
+  void take(const Expr& batch, const Expr& kind, const Expr& box, const Expr& before) {
+    const Expr row = load(taken_, 0) * 3;
+    b_.emit(store(b_.result(0), row, batch));
+    b_.emit(store(b_.result(0), row + 1, kind));
+    b_.emit(store(b_.result(0), row + 2, box));
+    b_.emit(store(taken_, 0, load(taken_, 0) + 1));
+    b_.when(eq(mod(before, kBlock), Expr(0)), [&] {
+      for (int64_t i = 0; i < Box::kNumbers; ++i) {
+        const auto clear = [&](const Expr& lane) {
+          b_.emit(store(found_, room_ * i + before + lane, float_imm(DType::kF32, 0)));
+        };
+        b_.loop("lane", kBlock, clear, LoopKind::kVectorized);
+      }
+    });
+    for (int64_t i = 0; i < Box::kNumbers; ++i) b_.emit(store(found_, room_ * i + before, load(mine_, i)));
+  }
+
+  void read(const Expr& batch, const Expr& box) {
     const auto given = [&](int64_t i) { return load(b_.input(0), (batch * boxes_ + box) * 4 + i); };
-    const auto put = [&](int64_t i, const Expr& value) { b_.emit(store(target.corners, i, value)); };
+    const auto put = [&](int64_t i, const Expr& value) { b_.emit(store(mine_, i, value)); };
     const Expr half = float_imm(DType::kF32, 0.5);
     for (int64_t axis = 0; axis < 2; ++axis) {  // y, then x
       if (centred_) {
@@ -87,23 +108,47 @@ class Suppression {
         put(axis + 2, max(given(axis), given(axis + 2)));
       }
     }
+    put(4, (load(mine_, 2) - load(mine_, 0)) * (load(mine_, 3) - load(mine_, 1)));
+  }
+
+  /// The box is not free any more if it overlaps one of the block that begins at `first`.
+  void compare(const Expr& first) {
+    const auto each = [&](int64_t count, const std::function<Expr(const Expr&)>& hit) {
+      b_.loop(
+          "lane", count, [&](const Expr& lane) { b_.emit(store(hits_, lane, hit(lane))); },
+          LoopKind::kVectorized);
+    };
+    const Box mine = box_of([&](int64_t i) { return load(mine_, i); });
+    each(kBlock, [&](const Expr& lane) {
+      const Box other = box_of([&](int64_t i) { return load(found_, room_ * i + first + lane); });
+      return select(overlap(mine, other), int_imm(DType::kI32, 1), int_imm(DType::kI32, 0));
+    });
+    for (int64_t half = kBlock / 2; half > 0; half /= 2)
+      each(half, [&](const Expr& lane) { return max(load(hits_, lane), load(hits_, lane + half)); });
+    b_.when(ne(load(hits_, 0), int_imm(DType::kI32, 0)), [&] { b_.emit(store(free_, 0, Expr(0))); });
+  }
+
+  static Box box_of(const std::function<Expr(int64_t)>& number) {
+    Box box;
+    for (int64_t i = 0; i < Box::kNumbers; ++i) box.numbers[static_cast<size_t>(i)] = number(i);
+    return box;
   }
 
   /// Whether intersection over union of the two boxes is above the limit. Empty boxes overlap nothing.
-  Expr overlaps() const {
+  Expr overlap(const Box& a, const Box& b) const {
     const Expr none = float_imm(DType::kF32, 0);
     const auto length = [&](int64_t axis) {
-      return max(min(mine_.at(axis + 2), other_.at(axis + 2)) - max(mine_.at(axis), other_.at(axis)), none);
+      return max(min(a.at(axis + 2), b.at(axis + 2)) - max(a.at(axis), b.at(axis)), none);
     };
-    const Expr both = length(0) * length(1), either = mine_.area() + other_.area() - both;
+    const Expr both = length(0) * length(1), either = a.area() + b.area() - both;
     return lt(none, both) && lt(none, either) && lt(load(b_.input(4), 0), both / either);
   }
 
   LoopBuilder& b_;
   bool centred_;
-  Expr batches_, classes_, boxes_;
-  Box mine_, other_;
-  Buffer taken_, begin_, free_;
+  Expr batches_, classes_, boxes_, room_;  ///< room_: of a row of found_, whole blocks
+  Buffer mine_, hits_, taken_, begin_, free_;
+  Buffer found_;  ///< those taken of the batch and class: a row for each number of a box
 };
 
 std::vector<TensorType> infer_nms(const Node& node, Function& function) {
