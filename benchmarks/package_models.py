@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares gantry with ONNX Runtime on models as packages ship them: results, and times on one thread.
+"""Compares gantry with ONNX Runtime on models as packages ship them: results, and times.
 
   python3 -m venv VENV && VENV/bin/pip install numpy onnxruntime
   VENV/bin/pip download --no-deps --only-binary :all: -d WHEELS magika nudenet silero-vad ...
@@ -36,6 +36,7 @@ def arguments():
     parser.add_argument('--only', help='models whose paths contain this')
     parser.add_argument('--tolerance', type=float, default=1e-3)
     parser.add_argument('--seconds', type=float, default=0.0, help='of one measurement; 0: results alone')
+    parser.add_argument('--threads', type=int, default=1, help='of both')
     parser.add_argument('--json', help='the file that results are written to')
     parser.add_argument('folders', nargs='+')
     return parser.parse_args()
@@ -115,7 +116,7 @@ def worst(actual, expected):
 
 def compare(options, path, folder):
     session_options = onnxruntime.SessionOptions()
-    session_options.intra_op_num_threads = 1
+    session_options.intra_op_num_threads = options.threads
     session = onnxruntime.InferenceSession(path, session_options, providers=['CPUExecutionProvider'])
     generator = np.random.default_rng(5)
     feeds, inputs = {}, []
@@ -145,8 +146,8 @@ def times(options, path, inputs, session, feeds):
     """Medians in ms, of rounds in turn."""
     own, other = [], []
     for _ in range(3):
-        text = run_gantry([options.gantry, 'bench', path, *inputs, '--threads', '1', '--processes', '1', '--duration',
-                           str(options.seconds), '--json', '-'])
+        text = run_gantry([options.gantry, 'bench', path, *inputs, '--threads', str(options.threads), '--processes', '1',
+                           '--duration', str(options.seconds), '--json', '-'])
         own.append(json.loads(text)['median_ms'])
         samples, end = [], time.perf_counter() + options.seconds
         while time.perf_counter() < end or len(samples) < 3:
