@@ -20,8 +20,7 @@ namespace {
 std::string advice_on_defaults(const ExecutionOptions& options) {
   if (!is_module(options.file, options.contents)) return "";
   return "; an input that has a default in the model is a constant of the module unless that is compiled "
-         "with "
-         "--keep-input NAME";
+         "with --keep-input NAME";
 }
 
 /// User errors for arrays that the model has no input for or that do not fit theirs, and for inputs that get

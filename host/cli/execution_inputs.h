@@ -8,8 +8,8 @@
 namespace gantry::cli {
 
 /// The inputs from files and from memory, the others made up in sizes that suit the module. `sizes`: what
-/// --shape and
-/// --dim say of them. User errors: what they say that does not suit, and those of gather_inputs().
+/// --shape and --dim say of them. User errors: what they say that does not suit, and those of
+/// gather_inputs().
 std::vector<GivenInput> given_inputs(const Execution& execution, const ExecutionOptions& options,
                                      const GivenSizes& sizes);
 /// User errors for what is said of made-up inputs where there are none.

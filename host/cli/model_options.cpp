@@ -29,8 +29,7 @@ void add_custom_ops_option(CLI::App& command, std::vector<std::string>& paths) {
   command
       .add_option("--custom-ops", paths,
                   "Ops that the model has and gantry has not: a folder with an ops.toml, or a shared library "
-                  "made of one; "
-                  "again for several (docs/custom-ops.md)")
+                  "made of one; again for several (docs/custom-ops.md)")
       ->type_name("PATH")
       ->allow_extra_args(false);
 }

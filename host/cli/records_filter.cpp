@@ -1,7 +1,6 @@
 #include "host/cli/records_filter.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
@@ -35,15 +34,6 @@ std::vector<std::string> known_ops() {
   return names;
 }
 
-/// Those that records have: what "auto" stands for, never that.
-std::vector<std::string> known_precisions() {
-  std::vector<std::string> names;
-  for (const Precision one : {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16,
-                              Precision::kFp32Split, Precision::kFp32Split3})
-    names.emplace_back(name_of(one));
-  return names;
-}
-
 bool is_among(const std::string& word, const std::vector<std::string>& names) {
   return std::ranges::find(names, word) != names.end();
 }
@@ -55,26 +45,27 @@ void check_op(Store& store, const std::string& op) {
              did_you_mean(op, names));
 }
 
-void check_precision(Store& store, const std::string& precision) {
-  const std::vector<std::string> names = known_precisions();
-  if (precision.empty() || is_among(precision, names) || store.count({.precision = precision}) > 0) return;
-  user_error("--precision {}: {} has no record of it, and it is none of {}{}", precision, store.place(),
-             fmt::join(names, ", "), did_you_mean(precision, names));
-}
-
-/// The name by which records have the target. User errors for one that there is not.
-std::string name_in_records(const Store& store, const std::string& target) {
+/// What `find` knows by that word. User errors for what it does not know.
+template <typename Find>
+auto found(const Store& store, const char* option, const std::string& word, const Find& find) {
   try {
-    return find_target(target).name;
+    return find(word);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;
-    user_error("--target {}: {} has no record of it: {}", target, store.place(), error.what());
+    user_error("{} {}: {} has no record of it: {}", option, word, store.place(), error.what());
   }
+}
+
+void check_precision(Store& store, const std::string& precision) {
+  if (precision.empty() || store.count({.precision = precision}) > 0) return;
+  if (found(store, "--precision", precision, find_precision) == Precision::kAuto)
+    user_error("--precision {}: {} has no record of it; in records it is called as what it stood for", precision,
+               store.place());
 }
 
 void check_target(Store& store, const std::string& target) {
   if (target.empty() || store.count({.target = target}) > 0) return;
-  const std::string name = name_in_records(store, target);
+  const std::string name = found(store, "--target", target, find_target).name;
   if (name != target)
     user_error("--target {}: {} has no record of it; in records it is called {}", target, store.place(),
                name);

@@ -63,13 +63,9 @@ void conv_transpose(NodeImport& n, std::optional<size_t> pads, size_t bias) {
   bool automatic = n.text("auto_pad", "NOTSET") != "NOTSET";
   Window window = read_window(n, kernel_of(n, n.type(1)), n.type(0));
   size_t count = window.kernel.size();
-  if (pads && n.has(*pads)) window.padding = n.dims(*pads, "pads");
-  if (window.padding.size() != 2 * count)
-    n.fail("its pads should have {} entries, not {}", 2 * count, window.padding.size());
-  constexpr int64_t kLargest = 1 << 20;  // as read_window() has it
-  for (const Dim& p : window.padding) {
-    if (p.is_constant() && (p.value() < -kLargest || p.value() > kLargest))
-      n.fail("a padding of {} makes no sense", p.value());
+  if (pads && n.has(*pads)) {
+    window.padding = n.dims(*pads, "pads");
+    check_padding(n, window.padding, count);
   }
   auto attrs = std::make_shared<ConvTransposeAttrs>();
   attrs->kernel = window.kernel;

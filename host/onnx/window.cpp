@@ -5,6 +5,8 @@
 namespace gantry {
 namespace {
 
+constexpr int64_t kLargest = 1 << 20;  // keeps products of extents, dilations and paddings small
+
 /// Padding that makes ceil(extent / stride) windows, split with the odd one at the end (or begin).
 std::pair<Dim, Dim> same_padding(const Dim& extent, int64_t kernel, int64_t stride, int64_t dilation,
                                  bool odd_at_end) {
@@ -16,6 +18,14 @@ std::pair<Dim, Dim> same_padding(const Dim& extent, int64_t kernel, int64_t stri
 
 }  // namespace
 
+void check_padding(NodeImport& n, const Shape& padding, size_t count) {
+  if (padding.size() != 2 * count) n.fail("its pads should have {} entries, not {}", 2 * count, padding.size());
+  for (const Dim& p : padding) {
+    if (p.is_constant() && (p.value() < -kLargest || p.value() > kLargest))
+      n.fail("a padding of {} makes no sense", p.value());
+  }
+}
+
 Window read_window(NodeImport& n, std::vector<int64_t> kernel, const TensorType& type) {
   Window w;
   const Shape& data = type.shape;
@@ -26,7 +36,6 @@ Window read_window(NodeImport& n, std::vector<int64_t> kernel, const TensorType&
   w.kernel = std::move(kernel);
   w.strides = n.integer_list("strides", count, 1);
   w.dilations = n.integer_list("dilations", count, 1);
-  constexpr int64_t kLargest = 1 << 20;  // keeps products of these small
   // A stride may be beyond all of the data: there is one window then.
   constexpr int64_t kLargestStride = std::numeric_limits<int32_t>::max();
   for (size_t i = 0; i < count; ++i) {
@@ -36,10 +45,8 @@ Window read_window(NodeImport& n, std::vector<int64_t> kernel, const TensorType&
     if (w.strides[i] < 1 || w.strides[i] > kLargestStride) n.fail("a stride of {} makes no sense", w.strides[i]);
   }
   std::vector<int64_t> pads = n.integer_list("pads", 2 * count, 0);
-  for (int64_t p : pads) {
-    if (p < -kLargest || p > kLargest) n.fail("a padding of {} makes no sense", p);
-  }
   w.padding.assign(pads.begin(), pads.end());
+  check_padding(n, w.padding, count);
   std::string mode = n.text("auto_pad", "NOTSET");
   if (mode == "NOTSET") return w;
   if (mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER")

@@ -18,6 +18,9 @@ struct Window {
 /// spatial…), which are input 0 or made of it.
 Window read_window(NodeImport& node, std::vector<int64_t> kernel, const TensorType& data);
 
+/// Fails where there is not a padding in front of and behind each of `count` axes, or one makes no sense.
+void check_padding(NodeImport& node, const Shape& padding, size_t count);
+
 /// As read_window(), with kernel_shape and ceil_mode.
 std::shared_ptr<PoolAttrs> read_pool(NodeImport& node, const TensorType& data);
 
