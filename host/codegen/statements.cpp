@@ -1,5 +1,7 @@
 #include "host/codegen/statements.h"
 
+#include <llvm/IR/InlineAsm.h>
+
 #include "host/codegen/access_reports.h"
 #include "host/codegen/block_statements.h"
 #include "host/codegen/device_loops.h"
@@ -13,6 +15,7 @@
 #include "host/codegen/thread_memory.h"
 #include "host/codegen/tile_statements.h"
 #include "host/codegen/warp_statements.h"
+#include "host/loops/size_division.h"
 #include "host/support/error.h"
 
 namespace gantry {
@@ -148,11 +151,24 @@ void Statements::once(const OnceNode& node) {
   expressions_.forget();
 }
 
+namespace {
+
+/// The same value, of which no pass of LLVM's sees how it came about: loop strength reduction would write out anew in
+/// the loop, division and all, what the variable was made to keep out of it.
+Value* without_history(llvm::IRBuilder<>& b, Value* value) {
+  auto* type = llvm::FunctionType::get(value->getType(), {value->getType()}, false);
+  return b.CreateCall(llvm::InlineAsm::get(type, "", "=r,0", false), {value});
+}
+
+}  // namespace
+
 void Statements::let(const LetStmtNode& node) {
   expressions_.forget();
   const auto* var = node.var.as<VarNode>();
   signs_.set_at_least(var, node.value);
-  scope_.vars[var] = expressions_.emit(node.value);
+  Value* value = expressions_.emit(node.value);
+  const bool is_index = node.value.type() == ExprType{DType::kI64, 1};
+  scope_.vars[var] = !on_gpu() && is_index && divides_by_size(node.value) ? without_history(b_, value) : value;
   if (ranges_) ranges_->bind(var, ranges_->range(node.value));
   emit(node.body);
   scope_.vars.erase(var);

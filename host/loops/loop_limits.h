@@ -1,5 +1,5 @@
-// How long a loop may be that runs at once or is written out: schedules and loop nests by hand may ask for
-// any length, of which LLVM would make code for hours.
+// How long a loop may be that runs at once or is written out, so many times too: schedules and loop nests by hand may
+// ask for any length, of which LLVM would make code for hours.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,6 +17,11 @@ inline constexpr int64_t kMaxLanes = 32 * 64;
 /// Iterations of an unrolled loop: four times as many as any target's rules write out. LLVM's time grows with
 /// the square of straight code, which is slower besides once it is longer than the cache of instructions.
 inline constexpr int64_t kMaxUnrolled = 1024;
+
+/// Rows of a tile of which there is a version for every number that may be left, where that is known only when the
+/// kernel runs (host/loops/partition_guards.cpp). Such versions take half as much code again as the tile for every
+/// row; of more rows, the sums of a few take as long as those of many.
+inline constexpr int64_t kMostRowVersions = 8;
 
 /// Why a loop of that kind cannot have so many iterations, and what to do, to stand behind its name; empty:
 /// it can.

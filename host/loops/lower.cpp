@@ -73,6 +73,7 @@ constexpr std::array kLoopSteps{
     LoopStep{"unmask_locals", unmask_locals},
     LoopStep{"unmask_updates", unmask_updates},
     LoopStep{"simplify_unrolled", simplify_loops},
+    LoopStep{"hoist_indices", hoist_indices},
 };
 
 std::optional<ScheduleMisfit> run_stage_steps(StageProgram& program, const LoopObserver& observe) {

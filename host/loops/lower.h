@@ -41,8 +41,8 @@ LoopKernel lower_schedule(const Schedule& schedule, const std::vector<Tensor>& i
 
 /// The second part, the loop passes in order: simplify, bind_launches (host/loops/launch.h; where loops are bound to
 /// blocks or threads), peel_edges, simplify, partition_guards, vectorize, transpose_blocks, unroll, narrow_vectors,
-/// unmask_locals, unmask_updates, simplify. The observer hears of the kernel as it is given, too ("build_nests"). A
-/// misfit is an internal error.
+/// unmask_locals, unmask_updates, simplify, hoist_indices. The observer hears of the kernel as it is given, too
+/// ("build_nests"). A misfit is an internal error.
 LoopKernel run_loop_passes(LoopKernel kernel, const LoopObserver& observe = {},
                            bool verified = verifies_always());
 
@@ -65,6 +65,8 @@ Stmt narrow_vectors(const Stmt& s);
 Stmt unmask_locals(const Stmt& s);
 /// Vector updates of accumulators with lanes off become updates of all lanes, some by nothing.
 Stmt unmask_updates(const Stmt& s);
+/// Divisions by symbolic sizes in indices, with what is added to them, leave the serial loops that do not change them.
+Stmt hoist_indices(const Stmt& s);
 /// Index arithmetic, with ranges of loop variables; removes empty and single-iteration loops.
 Stmt simplify_loops(const Stmt& s);
 

@@ -4,9 +4,24 @@
 //   body } }
 //
 // A condition is hoisted as far out as it governs everything that stands there (initialisation that reads
-// nothing aside), but not out of a loop in which it would never hold for all iterations.
+// nothing aside), but not out of a loop in which it would never hold for all iterations. Where it depends on a size
+// that is known only when the kernel runs, the guarded version may be what always runs, and is divided once more by
+// the loops inside of it:
+//
+//   else { for o { for i { if c*64 + o*8 + i < N { body } } } }
+//                                 =>   else { for o { if c*64 + o*8 + 7 < N { for i { body } } else { … } } }
+//
+// Of the few rows of a tile there is a version for every number of them that may be left, none of which asks:
+//
+//   else { for i in [0, +4) { if o*4 + i < N { body } } }
+//                                 =>   else if o*4 + 2 < N { for i in [0, +3) { body } } else if o*4 + 1 < N { …
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
 #include <set>
 
+#include "host/loops/loop_limits.h"
 #include "host/loops/lower.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/simplifier.h"
@@ -75,12 +90,15 @@ class Stripper : public StmtMutator {
   const std::set<const ExprNode*>& conditions_;
 };
 
-/// A copy with local buffers of its own.
+/// A copy with local buffers of its own, whose names end in `suffix`.
 class LocalCopier : public StmtMutator {
+ public:
+  explicit LocalCopier(std::string suffix) : suffix_(std::move(suffix)) {}
+
  protected:
   Stmt mutate_allocate(const AllocateNode* node, const Stmt&) override {
     auto copy = std::make_shared<BufferNode>(*node->buffer);
-    copy->name += ".tail";
+    copy->name += suffix_;
     buffers_[node->buffer.get()] = copy;
     return allocate(copy, mutate_stmt(node->body));
   }
@@ -105,7 +123,132 @@ class LocalCopier : public StmtMutator {
   }
 
  private:
+  std::string suffix_;
   std::unordered_map<const BufferNode*, Buffer> buffers_;
+};
+
+/// Loops over the rows of a tile, of which conditions let the first ones through.
+class RowLoops {
+ public:
+  /// Of conditions that stand in `s`: the loops in it that they depend on.
+  RowLoops(const Stmt& s, const std::set<const ExprNode*>& conditions) : conditions_(conditions) {
+    visit(s, false);
+    for (const auto& [condition, loop] : of_) usable_ = usable_ && is_guarded(loop->body, loop);
+  }
+
+  /// How many iterations each of them has, if every condition depends on one, nothing in them happens without one of
+  /// their own, nothing beside them that is seen from outside happens without one, all have as many, and some are
+  /// written out in every step of a loop around them; 0: there is no such number.
+  int64_t rows() const {
+    return usable_ && in_every_step_ && noted_.size() == conditions_.size() ? rows_ : 0;
+  }
+  /// The condition of that row; null where it is not one for all.
+  Expr at(int64_t row, Simplifier& simplifier) const {
+    Expr common;
+    for (const auto& [condition, loop] : of_) {
+      const Expr here = simplifier.simplify(substitute(condition, {{loop->var.as<VarNode>(), Expr(row)}}));
+      if (common.get() && !structurally_equal(common, here)) return {};
+      common = here;
+    }
+    return common;
+  }
+  bool contain(const ForNode* loop) const {
+    return std::ranges::any_of(of_, [&](const auto& entry) { return entry.second == loop; });
+  }
+
+ private:
+  /// `guarded`: a condition stands around `s`.
+  void visit(const Stmt& s, bool guarded) {
+    if (!s) return;
+    if (const auto* loop = s.as<ForNode>()) {
+      around_.push_back(loop);
+      visit(loop->body, guarded);
+      around_.pop_back();
+    } else if (const auto* node = s.as<IfNode>()) {
+      const size_t noted = noted_.size();
+      walk(node->condition, [&](const Expr& e) { note(e); });
+      visit(node->then_case, guarded || noted_.size() > noted);
+      visit(node->else_case, guarded);
+    } else if (const auto* statements = s.as<BlockNode>()) {
+      for (const Stmt& inner : statements->statements) visit(inner, guarded);
+    } else if (const auto* buffer = s.as<AllocateNode>()) {
+      locals_.insert(buffer->buffer.get());
+      visit(buffer->body, guarded);
+    } else if (const auto* value = s.as<LetStmtNode>()) {
+      visit(value->body, guarded);
+    } else {
+      // Where no row is left nothing of all this happens.
+      usable_ = usable_ && (guarded || stays_inside(s));
+      // A condition in a value says what else is stored.
+      walk(s, {}, [&](const Expr& e) { usable_ = usable_ && conditions_.count(e.get()) == 0; });
+    }
+  }
+
+  bool stays_inside(const Stmt& s) const {
+    const auto* node = s.as<StoreNode>();
+    return s->kind == StmtKind::kPrefetch || (node && locals_.count(node->buffer.get()) > 0);
+  }
+
+  void note(const Expr& e) {
+    if (conditions_.count(e.get()) == 0) return;
+    const ForNode* of = nullptr;
+    for (const ForNode* loop : around_) {
+      if (!mentions(e, loop->var)) continue;
+      usable_ = usable_ && of == nullptr;
+      of = loop;
+    }
+    const auto extent = of ? constant_of(of->extent) : std::nullopt;
+    if (!extent || constant_of(of->low) != 0 || (rows_ != 0 && rows_ != *extent)) {
+      usable_ = false;
+      return;
+    }
+    rows_ = *extent;
+    in_every_step_ = in_every_step_ || (of->loop == LoopKind::kUnrolled && of != around_.front());
+    of_.emplace_back(e, of);
+    noted_.insert(e.get());
+  }
+
+  /// Whether all that happens in `s` is under one of the conditions that depend on the loop.
+  bool is_guarded(const Stmt& s, const ForNode* of) const {
+    if (const auto* loop = s.as<ForNode>()) return is_guarded(loop->body, of);
+    if (const auto* buffer = s.as<AllocateNode>()) return is_guarded(buffer->body, of);
+    if (const auto* value = s.as<LetStmtNode>()) return is_guarded(value->body, of);
+    if (const auto* statements = s.as<BlockNode>())
+      return std::ranges::all_of(statements->statements, [&](const Stmt& inner) { return is_guarded(inner, of); });
+    const auto* node = s.as<IfNode>();
+    if (node == nullptr) return false;
+    bool found = false;
+    walk(node->condition, [&](const Expr& e) {
+      found |= std::ranges::any_of(
+          of_, [&](const auto& entry) { return entry.first.get() == e.get() && entry.second == of; });
+    });
+    return found && !node->else_case;
+  }
+
+  const std::set<const ExprNode*>& conditions_;
+  std::vector<const ForNode*> around_;
+  std::vector<std::pair<Expr, const ForNode*>> of_;
+  std::set<const ExprNode*> noted_;
+  std::set<const BufferNode*> locals_;
+  int64_t rows_ = 0;
+  bool in_every_step_ = false, usable_ = true;
+};
+
+/// The first rows of a tile, without the conditions that let them through.
+class FirstRows : public Stripper {
+ public:
+  FirstRows(const RowLoops& loops, const std::set<const ExprNode*>& conditions, int64_t rows)
+      : Stripper(conditions), loops_(loops), rows_(rows) {}
+
+ protected:
+  Stmt mutate_for(const ForNode* node, const Stmt& self) override {
+    if (!loops_.contain(node)) return Stripper::mutate_for(node, self);
+    return for_loop_like(*node, node->var, node->low, Expr(rows_), mutate_stmt(node->body));
+  }
+
+ private:
+  const RowLoops& loops_;
+  int64_t rows_;
 };
 
 class Partitioner {
@@ -121,20 +264,29 @@ class Partitioner {
   Stmt partition(const Stmt& s) {
     if (!s) return s;
     if (may_be_copied(s)) {
+      const std::vector<Candidate> candidates = governing(s);
+      for (const Candidate& c : candidates) {
+        if (Stmt versions = by_rows(s, c)) return versions;
+      }
       Expr condition;
       std::set<const ExprNode*> originals;
-      for (const Candidate& c : governing(s)) {
-        if (!c.crossed_loop || kept(c)) continue;
+      std::vector<Candidate> taken;
+      for (const Candidate& c : candidates) {
+        if (!c.crossed_loop || kept(c, s)) continue;
         for (const Expr& part : c.hoisted) condition = condition ? condition && part : part;
         originals.insert(c.originals.begin(), c.originals.end());
+        taken.push_back(c);
       }
       int size = count(s);
       if (condition.get() && added_ + size <= kMaxAddedStatements) {
         added_ += size;
         Stmt full = partition(Stripper(originals).mutate_stmt(s));
-        kept_.insert(originals.begin(), originals.end());
-        Stmt rest = LocalCopier().mutate_stmt(partition_inside(s));
-        for (const ExprNode* original : originals) kept_.erase(original);
+        const auto kept_outside = kept_;
+        for (const Candidate& c : taken) {
+          for (const ExprNode* original : c.originals) kept_[original].push_back(c.hoisted);
+        }
+        Stmt rest = LocalCopier(".tail").mutate_stmt(partition_inside(s));
+        kept_ = kept_outside;
         return if_stmt(condition, full, rest);
       }
     }
@@ -142,6 +294,30 @@ class Partitioner {
   }
 
  private:
+  /// A version for every number of rows that a tile may have, most first; null where the condition is no such.
+  Stmt by_rows(const Stmt& s, const Candidate& c) {
+    if (!c.crossed_loop || c.hoisted.size() != 1 || !mentions_size(c.hoisted)) return {};
+    const RowLoops loops(s, c.originals);
+    const int64_t rows = loops.rows();
+    if (rows < 2 || rows > kMostRowVersions) return {};
+    const int size = count(s) * static_cast<int>(rows);
+    if (added_ + size > kMaxAddedStatements) return {};
+    // What lets the last row through lets all others through.
+    const Expr last = loops.at(rows - 1, simplifier_);
+    if (!last || !structurally_equal(last, c.hoisted[0])) return {};
+    for (int64_t row = 0; row + 1 < rows; ++row) {
+      if (!loops.at(row, simplifier_)) return {};
+    }
+    added_ += size;
+    Stmt versions;
+    for (int64_t n = 1; n <= rows; ++n) {
+      Stmt version = partition(FirstRows(loops, c.originals, n).mutate_stmt(s));
+      if (n < rows) version = LocalCopier(fmt::format(".rows{}", n)).mutate_stmt(version);
+      versions = if_stmt(loops.at(n - 1, simplifier_), version, versions);
+    }
+    return versions;
+  }
+
   // Of an iteration that works on what its thread has made once there is no second version: that would have
   // made nothing.
   static bool may_be_copied(const Stmt& s) {
@@ -151,11 +327,33 @@ class Partitioner {
     return !makes_once && (s->kind == StmtKind::kAllocate || s->kind == StmtKind::kBlock);
   }
 
-  bool kept(const Candidate& c) const {
-    for (const ExprNode* original : c.originals) {
-      if (kept_.count(original)) return true;
+  /// Whether `s`, in a guarded version, is not to be divided by the condition once more.
+  bool kept(const Candidate& c, const Stmt& s) const {
+    return std::ranges::any_of(c.originals, [&](const ExprNode* original) {
+      const auto hoisted = kept_.find(original);
+      if (hoisted == kept_.end()) return false;
+      return hoisted->second.size() > 1 || equal(hoisted->second.front(), c.hoisted) ||
+             !mentions_size(c.hoisted) || !has_steps(s);
+    });
+  }
+
+  /// Vectors by themselves are faster with a mask than asked for one by one.
+  static bool has_steps(const Stmt& s) {
+    bool found = false;
+    walk(s,
+         [&](const Stmt& inner) {
+           found |= inner.as<ForNode>() && inner.as<ForNode>()->loop == LoopKind::kSerial;
+         },
+         {});
+    return found;
+  }
+
+  static bool mentions_size(const std::vector<Expr>& conditions) {
+    bool found = false;
+    for (const Expr& condition : conditions) {
+      walk(condition, [&](const Expr& e) { found |= e.as<VarNode>() && e.as<VarNode>()->is_symbol; });
     }
-    return false;
+    return found;
   }
 
   static int count(const Stmt& s) {
@@ -271,7 +469,7 @@ class Partitioner {
       for (Candidate& a : shared) {
         bool matched = false;
         for (const Candidate& b : own) {
-          if (!equal(a, b)) continue;
+          if (!equal(a.hoisted, b.hoisted)) continue;
           a.originals.insert(b.originals.begin(), b.originals.end());
           a.crossed_loop |= b.crossed_loop;
           matched = true;
@@ -283,12 +481,8 @@ class Partitioner {
     return shared;
   }
 
-  static bool equal(const Candidate& a, const Candidate& b) {
-    if (a.hoisted.size() != b.hoisted.size()) return false;
-    for (size_t i = 0; i < a.hoisted.size(); ++i) {
-      if (!structurally_equal(a.hoisted[i], b.hoisted[i])) return false;
-    }
-    return true;
+  static bool equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return structurally_equal(x, y); });
   }
 
   std::vector<Candidate> leave_loop(const ForNode* loop, std::vector<Candidate> inside) {
@@ -336,7 +530,8 @@ class Partitioner {
   }
 
   Simplifier simplifier_;
-  std::set<const ExprNode*> kept_;  ///< conditions of the slow version that is being rewritten
+  /// Of the guarded versions that are being rewritten, the conditions and what was hoisted of them.
+  std::map<const ExprNode*, std::vector<std::vector<Expr>>> kept_;
   int added_ = 0;
 };
 

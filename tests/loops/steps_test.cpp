@@ -49,8 +49,8 @@ TEST(LoweringSteps, ComeInTheirOrderFromTheScheduleOn) {
   EXPECT_THAT(seen.names, ElementsAre("schedule", "inline_stages", "place_arguments", "make_loops", "place_buffers",
                                       "build_nests", "simplify", "peel_edges", "simplify_peeled", "partition_guards",
                                       "vectorize", "transpose_blocks", "unroll", "narrow_vectors", "unmask_locals",
-                                      "unmask_updates", "simplify_unrolled"));
-  EXPECT_EQ(seen.text("simplify_unrolled"), to_string(std::get<LoopKernel>(lowered)));
+                                      "unmask_updates", "simplify_unrolled", "hoist_indices"));
+  EXPECT_EQ(seen.text("hoist_indices"), to_string(std::get<LoopKernel>(lowered)));
 }
 
 TEST(LoweringSteps, TwoCallsMakeWhatOneDoes) {

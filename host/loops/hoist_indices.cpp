@@ -1,0 +1,163 @@
+// Divisions by sizes that are known only when the kernel runs, in indices that a loop does not change.
+//
+//   for k in [0, +3)                               =>   let index.0 = floordiv(p, w) * 64 + mod(p, w) * 8
+//     … x[floordiv(p, w) * 64 + mod(p, w) * 8 + k]      for k in [0, +3)
+//                                                         … x[index.0 + k]
+//
+// A back end moves the divisions out by itself, but not what is added to them: an index is a sum in whatever order,
+// and a tile of rows that begin anywhere would add up an address for every row in every step. On CPUs; threads of a
+// GPU have the registers but not the time to fill them.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/loops/lower.h"
+#include "host/loops/size_division.h"
+#include "host/tensor/fold.h"
+
+namespace gantry {
+
+bool divides_by_size(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& part) {
+    const auto* node = part.as<BinaryNode>();
+    found |= node && (node->op == BinaryOp::kFloorDiv || node->op == BinaryOp::kMod) && !constant_of(node->b);
+  });
+  return found;
+}
+
+namespace {
+
+void add_terms(const Expr& e, std::vector<Expr>& terms) {
+  const auto* node = e.as<BinaryNode>();
+  if (node && node->op == BinaryOp::kAdd) {
+    add_terms(node->a, terms);
+    add_terms(node->b, terms);
+    return;
+  }
+  terms.push_back(e);
+}
+
+Expr sum_of(const std::vector<Expr>& terms) {
+  Expr sum = terms[0];
+  for (size_t i = 1; i < terms.size(); ++i) sum = sum + terms[i];
+  return sum;
+}
+
+/// Divisors of at least 1: where the index is used they are, where it is not they may be 0.
+class SafeDivisors : public ExprMutator {
+ protected:
+  Expr mutate_default(const Expr& self) override {
+    const Expr inside = ExprMutator::mutate_default(self);
+    const auto* node = inside.as<BinaryNode>();
+    if (!node || constant_of(node->b)) return inside;
+    if (node->op == BinaryOp::kFloorDiv) return floordiv(node->a, max(node->b, Expr(1)));
+    if (node->op == BinaryOp::kMod) return mod(node->a, max(node->b, Expr(1)));
+    return inside;
+  }
+};
+
+/// What is bound inside of a loop, its own variable included.
+std::set<const VarNode*> bound_in(const ForNode& loop) {
+  std::set<const VarNode*> bound{loop.var.as<VarNode>()};
+  const auto of_stmt = [&](const Stmt& s) {
+    if (const auto* inner = s.as<ForNode>()) bound.insert(inner->var.as<VarNode>());
+    if (const auto* let = s.as<LetStmtNode>()) bound.insert(let->var.as<VarNode>());
+  };
+  const auto of_expr = [&](const Expr& e) {
+    if (const auto* let = e.as<LetNode>()) bound.insert(let->var.as<VarNode>());
+  };
+  walk(loop.body, of_stmt, of_expr);
+  return bound;
+}
+
+/// Replaces the part of each index in a loop's body that the loop leaves as it is.
+class LoopIndices : public StmtMutator {
+ public:
+  LoopIndices(const ForNode& loop, int& count) : bound_(bound_in(loop)), count_(count) {}
+  /// In the order of their use: variables and their values.
+  const std::vector<std::pair<Expr, Expr>>& fixed() const { return fixed_; }
+
+ protected:
+  /// What differs from thread to thread is none of a loop around their launch.
+  Stmt mutate_launch(const LaunchNode*, const Stmt& self) override { return self; }
+  Expr mutate_load(const LoadNode* node, const Expr& self) override {
+    const Expr inside = ExprMutator::mutate_load(node, self);
+    const auto* made = inside.as<LoadNode>();
+    const Expr index = without_fixed(made->index);
+    return index.same_as(made->index) ? inside : load(made->buffer, index, made->predicate);
+  }
+  Stmt mutate_store(const StoreNode* node, const Stmt& self) override {
+    const Stmt inside = StmtMutator::mutate_store(node, self);
+    const auto* made = inside.as<StoreNode>();
+    const Expr index = without_fixed(made->index);
+    return index.same_as(made->index) ? inside : store(made->buffer, index, made->value, made->predicate);
+  }
+
+ private:
+  bool is_fixed(const Expr& term) const {
+    bool fixed = !constant_of(term);
+    walk(term, [&](const Expr& e) {
+      const auto* var = e.as<VarNode>();
+      fixed = fixed && !e.as<LoadNode>() && !e.as<CallNode>() && !(var && bound_.count(var) > 0);
+    });
+    return fixed;
+  }
+
+  Expr without_fixed(const Expr& index) {
+    if (const auto* ramp = index.as<RampNode>()) {
+      const Expr base = without_fixed(ramp->base);
+      if (base.same_as(ramp->base)) return index;
+      return std::make_shared<RampNode>(base, ramp->stride, ramp->type.lanes);
+    }
+    if (index.type().lanes != 1) return index;
+    std::vector<Expr> terms, fixed, rest;
+    add_terms(index, terms);
+    for (const Expr& term : terms) (is_fixed(term) ? fixed : rest).push_back(term);
+    if (!std::ranges::any_of(fixed, divides_by_size)) return index;
+    const Expr var = variable_of(sum_of(fixed));
+    return rest.empty() ? var : var + sum_of(rest);
+  }
+
+  Expr variable_of(const Expr& sum) {
+    const Expr value = SafeDivisors().mutate(sum);
+    for (const auto& [var, known] : fixed_) {
+      if (structurally_equal(known, value)) return var;
+    }
+    fixed_.emplace_back(make_var("index." + std::to_string(count_++)), value);
+    return fixed_.back().first;
+  }
+
+  std::set<const VarNode*> bound_;
+  std::vector<std::pair<Expr, Expr>> fixed_;
+  int& count_;
+};
+
+class IndexHoister : public StmtMutator {
+ protected:
+  Stmt mutate_launch(const LaunchNode*, const Stmt& self) override { return self; }
+  Stmt mutate_for(const ForNode* node, const Stmt& self) override {
+    if (node->loop != LoopKind::kSerial) return StmtMutator::mutate_for(node, self);
+    LoopIndices indices(*node, count_);
+    const Stmt body = indices.mutate_stmt(node->body);
+    Stmt loop = self;
+    if (!body.same_as(node->body)) loop = for_loop_like(*node, node->var, node->low, node->extent, body);
+    loop = StmtMutator::mutate_for(loop.as<ForNode>(), loop);
+    for (auto fixed = indices.fixed().rbegin(); fixed != indices.fixed().rend(); ++fixed)
+      loop = let(fixed->first, fixed->second, loop);
+    return loop;
+  }
+
+ private:
+  int count_ = 0;
+};
+
+}  // namespace
+
+Stmt hoist_indices(const Stmt& s) {
+  return IndexHoister().mutate_stmt(s);
+}
+
+}  // namespace gantry
