@@ -61,9 +61,15 @@ ProductWork direct_work(const ConvAttrs& attrs, const TensorType& data, const Te
   work.element_bytes = half ? byte_width(DType::kF16) : byte_width(result.dtype);
   work.channels = attrs.channels / attrs.groups;
   work.whole_blocks = attrs.groups > 1;
-  work.row_extent = result.shape.back().constant().value_or(0);
-  work.row_count = typical(result, 0);
-  for (size_t i = 2; i + 1 < result.shape.size(); ++i) work.row_count *= typical(result, i);
+  int64_t lines = typical(result, 0);
+  for (size_t i = 2; i + 1 < result.shape.size(); ++i) lines *= typical(result, i);
+  if (joins_points(attrs, result.shape.back())) {
+    work.row_extent = lines * typical(result, result.shape.size() - 1);
+    work.scattered_rows = !reads_each_point_once(attrs);
+  } else {
+    work.row_extent = result.shape.back().constant().value_or(0);
+    work.row_count = lines;
+  }
   work.reduction = typical(data, 1) / attrs.groups;
   if (attrs.groups == 1 && result.rank() == 4 && data.shape[1].is_constant())
     work.image_points = (result.shape[2] * result.shape[3]).constant().value_or(0);
@@ -114,7 +120,7 @@ double inside_share(const ConvAttrs& attrs, const TensorType& data, const Tensor
 double direct_cycles(const ConvAttrs& attrs, const TensorType& data, const TensorType& result,
                      const MachineModel& machine, bool half, int given_rows = 0, int64_t block = 0) {
   ProductWork work = direct_work(attrs, data, result, half);
-  work.row_extent = typical(result, result.shape.size() - 1);
+  if (work.row_extent == 0) work.row_extent = typical(result, result.shape.size() - 1);
   work.given_rows = given_rows;
   const ProductTile tile = choose_product_tile(work, machine, block);
   const double weights = double(attrs.channels) * double(work.reduction) * work.element_bytes;

@@ -30,6 +30,12 @@ double conflict_bytes(const ProductWork& work, const ProductTile& tile) {
   return tile.rows > sets * kWays ? double(tile.rows * kLine) : 0;
 }
 
+// Addresses of rows that registers do not hold beside those of a loop: each is loaded anew in every step.
+int64_t reloaded_addresses(const ProductWork& work, const ProductTile& tile, const MachineModel& machine) {
+  const int64_t held = takes_lanes(machine) ? 20 : 8;
+  return work.scattered_rows ? std::max<int64_t>(0, tile.rows - held) : 0;
+}
+
 // Bytes of sums that are kept while the parts go by.
 constexpr int64_t kKeptSums = 28 << 10;
 
@@ -43,7 +49,7 @@ double cycles_per_step(const ProductWork& work, const ProductTile& tile, const M
   double fmas = double(tile.rows) * tile.vectors / machine.fma_per_cycle;
   // As many sums as hide the latency just so stall whenever an operand is late.
   double latency = machine.fma_latency + 1.5;
-  double loads = double(tile.rows + tile.vectors) / machine.loads_per_cycle;
+  double loads = double(tile.rows + tile.vectors + reloaded_addresses(work, tile, machine)) / machine.loads_per_cycle;
   bool folded_broadcast = machine.broadcast_operand && tile.vectors == 1;
   // A load in every multiply-add: the ports never quite keep up.
   if (folded_broadcast) loads *= 1.08;

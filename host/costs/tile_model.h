@@ -25,6 +25,8 @@ struct ProductWork {
   bool own_weights = false;
   /// Blocks divide the channels: those of another group follow.
   bool whole_blocks = false;
+  /// The rows of a tile begin anywhere, each at an address of its own.
+  bool scattered_rows = false;
   int given_rows = 0;  ///< of the tile; 0: whatever takes the least
 };
 

@@ -7,6 +7,7 @@
 
 #include "host/ops/conv_forms.h"
 #include "host/ops/families.h"
+#include "host/ops/gemm.h"
 #include "host/ops/support.h"
 #include "host/ops/tiles.h"
 
@@ -32,6 +33,16 @@ void ConvAttrs::fields(AttrVisitor& visit) {
     visit("tile_fold_width", form.tile_fold_width);
     visit("plain_data", form.plain_data);
   });
+}
+
+bool reads_each_point_once(const ConvAttrs& a) {
+  const auto is_one = [](int64_t n) { return n == 1; };
+  return std::ranges::all_of(a.kernel, is_one) && std::ranges::all_of(a.strides, is_one) &&
+         std::ranges::all_of(a.padding, [](const Dim& d) { return d == Dim(0); });
+}
+
+bool joins_points(const ConvAttrs& a, const Dim& width) {
+  return a.groups == 1 && a.spatial_rank() == 2 && !width.is_constant();
 }
 
 namespace {
@@ -227,21 +238,37 @@ Tensor conv_plain(const Node& node, const ConvAttrs& a, const Tensor& x, const T
 
 Tensor conv_packed(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
   auto k = kernel_axes(a);
-  size_t n = k.size();
+  const size_t n = k.size();
+  const int64_t nb = a.form.weight_block;
   auto ic = reduce_axis(0, w.shape()[n + 1], "ic");
-  auto body = [&](const std::vector<Expr>& i) {
-    const std::vector<Expr> at = window_at(a, i, 1, k);
-    Expr element = a.form.plain_data ? x(join({i[0], ic->var}, at)) : x(join({i[0]}, at, {ic->var}));
-    return sum(ops::widen(element) * ops::widen(w(join({i[n + 1]}, vars(k), {ic->var, i[n + 2]}))),
-               with(k, ic));
+  auto sums = [&](const std::vector<Expr>& point, const Expr& block, const Expr& lane) {
+    const std::vector<Expr> at = window_at(a, point, 1, k);
+    Expr element = a.form.plain_data ? x(join({point[0], ic->var}, at)) : x(join({point[0]}, at, {ic->var}));
+    return sum(ops::widen(element) * ops::widen(w(join({block}, vars(k), {ic->var, lane}))), with(k, ic));
   };
-  auto shape = join({x.shape()[0]}, spatial_of(node, a), {w.shape()[0], Expr(a.form.weight_block)});
-  Tensor blocks = compute(shape, body, "conv", Role::kPackedConv);
+  const std::vector<Expr> points = join({x.shape()[0]}, spatial_of(node, a));
+  const auto shape = to_exprs(node.result()->type.shape);
+  if (!joins_points(a, node.result()->type.shape[n])) {
+    auto body = [&](const std::vector<Expr>& i) {
+      return sums({i.begin(), i.end() - 2}, i[n + 1], i[n + 2]);
+    };
+    Tensor blocks = compute(join(points, {w.shape()[0], Expr(nb)}), body, "conv", Role::kPackedConv);
+    auto unpack = [&](const std::vector<Expr>& i) {
+      const std::vector<Expr> at(i.begin(), i.end() - 1);
+      return blocks(join(at, {floordiv(i.back(), nb), mod(i.back(), nb)}));
+    };
+    return compute(shape, unpack, "conv_unpack");
+  }
+  auto body = [&](const std::vector<Expr>& i) { return sums(ops::unflatten(i[0], points), i[1], i[2]); };
+  Expr count = points[0];
+  for (size_t i = 1; i <= n; ++i) count = count * points[i];
+  Tensor blocks = compute({count, w.shape()[0], Expr(nb)}, body, "conv", Role::kPackedConv);
+  auto row = [&](const std::vector<Expr>& i) { return blocks({i[0], floordiv(i[1], nb), mod(i[1], nb)}); };
+  Tensor rows = compute({count, shape.back()}, row, "conv_rows");
   auto unpack = [&](const std::vector<Expr>& i) {
-    std::vector<Expr> at(i.begin(), i.end() - 1);
-    return blocks(join(at, {floordiv(i.back(), a.form.weight_block), mod(i.back(), a.form.weight_block)}));
+    return rows({ops::flatten({i.begin(), i.end() - 1}, points), i.back()});
   };
-  return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack");
+  return compute(shape, unpack, "conv_unpack");
 }
 
 Tensor conv_grouped(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
@@ -311,13 +338,6 @@ std::string conv_algorithm(const Node& node) {
   if (a.groups > 1) return "grouped";
   const bool pointwise = std::ranges::all_of(a.kernel, [](int64_t k) { return k == 1; });
   return pointwise ? "pointwise" : "direct";
-}
-
-// 1x1, neither strided nor padded.
-bool reads_each_point_once(const ConvAttrs& a) {
-  const auto is_one = [](int64_t n) { return n == 1; };
-  return std::ranges::all_of(a.kernel, is_one) && std::ranges::all_of(a.strides, is_one) &&
-         std::ranges::all_of(a.padding, [](const Dim& d) { return d == Dim(0); });
 }
 
 }  // namespace

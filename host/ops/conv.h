@@ -26,7 +26,9 @@
 //   f16 weights         "half_operand": f32 data rounded to f16, before "pad"
 //   plain weights       "conv": (N, O, spatial…) or (N, spatial…, O)
 //   packed              "conv" (kPackedConv): (N, spatial…, ceil(O/nb), nb) reducing over (kernel
-//                       spatial…, I), then "conv_unpack": (N, spatial…, O)
+//                       spatial…, I), then "conv_unpack": (N, spatial…, O). Of images of unknown width
+//                       (joins_points()) "conv": (N*OH*OW, ceil(O/nb), nb), then "conv_rows": (N*OH*OW, O),
+//                       then "conv_unpack"
 //   packed, grouped     "conv" (kGroupedConv): (N, spatial…, groups, ceil((O/groups)/nb), nb), then
 //                       "conv_unpack"
 //   depthwise_packed    "conv": (N, spatial…, C) reducing over (kernel spatial…)
@@ -124,6 +126,14 @@ struct ConvAttrs : ImageAttrsOf<ConvAttrs> {
   /// Images and weight lie as in the model: no form for some target was made of it yet.
   bool as_in_model() const { return !channels_last && form.plain_weight(); }
 };
+
+/// 1x1, neither strided nor padded.
+bool reads_each_point_once(const ConvAttrs& attrs);
+
+/// Whether the points of all results of that width are one row of the packed form's products. Lines of unknown
+/// length may be shorter than a tile of rows, most of which would then be computed in vain; tiles of a row go on
+/// from line to line. To find where a point's window begins takes two divisions, which lines of known length save.
+bool joins_points(const ConvAttrs& attrs, const Dim& width);
 
 /// True if a Winograd algorithm can compute it: kernel 3, stride and dilation 1 along two spatial axes, the
 /// last of up to three. Along the first of three the products are summed, as those of channels are.

@@ -167,7 +167,7 @@ IterVarPtr schedule_tiles(Stage& owner, const std::vector<IterVarPtr>& rows, con
   order.insert(order.end(), several.begin(), several.end());
   owner.reorder(order);
   IterVarPtr row = fuse_and_parallelize(owner, several, false);
-  auto [row_tile, row_inner] = owner.split(row, tile.rows, tail_for(row, tile.rows));
+  auto [row_tile, row_inner] = owner.split(row, tile.rows, tail_of_rows(row, tile.rows));
   IterVarPtr attach = row_tile;
   // Tiles of symbolic rows stay in one loop: only of such a one are the whole tiles known to need no guards.
   if (work.rows != 0 && plan.block_rows < work.rows) {

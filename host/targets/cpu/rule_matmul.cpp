@@ -157,7 +157,7 @@ void schedule_product(Stage& owner, const Parts& parts, const costs::ProductTile
   const size_t row = axes.size() - 2, column = axes.size() - 1;
   const int64_t block = tile.channel_block();
   auto [panel, unit] = owner.split(axes[column], block, tail_for(axes[column], block));
-  auto [row_tile, row_inner] = owner.split(axes[row], tile.rows, tail_for(axes[row], tile.rows));
+  auto [row_tile, row_inner] = owner.split(axes[row], tile.rows, tail_of_rows(axes[row], tile.rows));
   std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(row));
   outer.push_back(panel);
   std::vector<IterVarPtr> order = outer;

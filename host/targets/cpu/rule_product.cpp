@@ -84,21 +84,37 @@ bool keeps_all_weights(const costs::ProductWork& work, const MachineModel& machi
 
 using guess::Extent;
 
-costs::ProductWork work_of(const OperationNode& anchor, const OperationNode& output, size_t row_axis,
-                           const Target& target) {
+/// Whether the sums are (point, block, lane), which an output (N, spatial…, channel) reads: all points are one row then.
+bool joins_points(const OperationNode& anchor) {
+  return anchor.role == Role::kPackedConv && anchor.axes.size() == 3;
+}
+
+/// Of an output (lines…, row, channel).
+void count_rows(const OperationNode& output, bool joined, costs::ProductWork& work) {
+  const size_t row_axis = output.axes.size() - 2;
+  int64_t lines = 1;
+  for (size_t i = 0; i < row_axis; ++i)
+    lines *= guess::extent(constant_extent(output.axes[i]->extent), i == 0 ? Extent::kBatch : Extent::kSide);
+  const auto row = constant_extent(output.axes[row_axis]->extent);
+  work.row_extent = joined ? lines * guess::extent(row, Extent::kSide) : row.value_or(0);
+  work.row_count = joined ? 1 : lines;
+}
+
+costs::ProductWork work_of(const OperationNode& anchor, const OperationNode& output, const Target& target) {
   costs::ProductWork work;
   work.half = sums_halves(anchor, target);
   work.whole_blocks = anchor.role == Role::kGroupedConv;
   work.channels = work.whole_blocks ? constant_volume({anchor.axes.end()[-2], anchor.axes.back()}).value()
                                     : guess::extent(constant_extent(output.axes.back()->extent), Extent::kChannels);
-  work.row_extent = constant_extent(output.axes[row_axis]->extent).value_or(0);
-  for (size_t i = 0; i < row_axis; ++i)
-    work.row_count *= guess::extent(constant_extent(output.axes[i]->extent), i == 0 ? Extent::kBatch : Extent::kSide);
+  const bool joined = joins_points(anchor);
+  // A single vector of channels has no row axis; its only axis is the channels.
+  if (output.axes.size() >= 2) count_rows(output, joined, work);
   work.reduction = 1;
   for (const IterVarPtr& axis : anchor.reduce_axes)
     work.reduction *= guess::extent(constant_extent(axis->extent), Extent::kChannels);
   work.element_bytes = byte_width(work.half ? DType::kF16 : output.result_dtypes[0]);
-  work.row_bytes = row_distance(anchor, row_axis) * work.element_bytes;
+  work.row_bytes = row_distance(anchor, joined ? 0 : output.axes.size() - 2) * work.element_bytes;
+  work.scattered_rows = joined && work.row_bytes == 0;
   const bool image = anchor.role == Role::kPackedConv && output.axes.size() == 4 &&
                      constant_extent(anchor.reduce_axes.back()->extent).has_value();
   if (image) work.image_points = constant_volume({output.axes[1], output.axes[2]}).value_or(0);
@@ -197,6 +213,8 @@ struct PackedProduct {
   Stage& output;
   costs::ProductWork work;
   costs::ProductTile tile;
+  bool joined = false;              ///< all points are one row
+  std::optional<size_t> rows = {};  ///< the sums' axis of rows; none of a single vector of channels
   bool worth_it = true, heavy_epilogue = false;
 };
 
@@ -246,59 +264,78 @@ void schedule_cut_reduction(const PackedProduct& p, const Target& target) {
   if (const Operation weights = packed_weights(anchor)) anchor.fetch_next(weights, parts, part * block);
 }
 
-// The output's loops: blocks of channels, lines, tiles of rows. Returns where the sums are attached. `rows`:
-// the axis of rows; none of a single vector of channels.
-IterVarPtr schedule_output(const PackedProduct& p, std::optional<size_t> rows, const Target& target) {
-  Stage& output = p.output;
-  const auto axes = output.axes();
-  const int64_t block = p.tile.channel_block();
-  auto [block_outer, block_inner] = output.split(axes.back(), block, TailStrategy::kGuard);
-  const size_t lines = rows.value_or(0);
-  std::vector<IterVarPtr> outer(axes.begin(), axes.begin() + static_cast<long>(lines));
-  // One sequence, or a plain matrix product: tiles of rows are what threads share, in rounds of channel
-  // blocks.
+/// The output's axes before its channels: what is outside of the axis that is tiled, and that one.
+struct RowLoops {
+  std::vector<IterVarPtr> lines;
+  IterVarPtr row;  ///< null of a single vector of channels
+};
+
+RowLoops row_loops(const PackedProduct& p) {
+  RowLoops loops;
+  if (!p.rows) return loops;
+  loops.lines = p.output.axes();
+  loops.lines.pop_back();
+  loops.row = loops.lines.back();
+  loops.lines.pop_back();
+  // Around the row's end an axis of extent 1 would start anew: a tile there would be of two places, not of neighbours.
+  for (; p.joined && constant_volume(loops.lines) != 1; loops.lines.pop_back())
+    loops.row = p.output.fuse(loops.lines.back(), loops.row);
+  return loops;
+}
+
+TailStrategy row_tail(const PackedProduct& p, const IterVarPtr& row) {
+  if (p.joined) return tail_of_rows(row, p.tile.rows);
+  // Lines of images may be little longer than a tile: shifted, two of them would compute nearly all points
+  // twice.
+  return p.work.row_extent >= p.tile.rows ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
+}
+
+/// One sequence, or a plain matrix product: tiles of rows are what threads share, in rounds of channel blocks.
+bool shares_tiles(const RowLoops& loops) {
   constexpr int64_t kFewLines = 4;
-  const auto count = constant_volume(outer);
-  const bool shares_tiles = rows && (lines == 0 || (count && *count < kFewLines));
-  outer.insert(
-      !shares_tiles && lines > 0 && keeps_all_weights(p.work, target.machine) ? outer.end() : outer.begin(),
-      block_outer);
-  IterVarPtr attach;
-  if (rows) {
-    // Lines of images may be little longer than a tile: shifted, two of them would compute nearly all points
-    // twice.
-    const TailStrategy tail =
-        p.work.row_extent >= p.tile.rows ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
-    auto [row_outer, row_inner] = output.split(axes[*rows], p.tile.rows, tail);
-    std::vector<IterVarPtr> order = outer;
-    order.insert(order.end(), {row_outer, row_inner, block_inner});
-    output.reorder(order);
+  const auto count = constant_volume(loops.lines);
+  return loops.row && (loops.lines.empty() || (count && *count < kFewLines));
+}
+
+// The output's loops: blocks of channels, lines, tiles of rows. Returns where the sums are attached.
+IterVarPtr schedule_output(const PackedProduct& p, const Target& target) {
+  Stage& output = p.output;
+  const int64_t block = p.tile.channel_block();
+  const RowLoops loops = row_loops(p);
+  auto [block_outer, block_inner] = output.split(output.axes().back(), block, TailStrategy::kGuard);
+  std::vector<IterVarPtr> outer = loops.lines, inner{block_inner};
+  IterVarPtr tiles;
+  if (loops.row) {
+    auto [row_outer, row_inner] = output.split(loops.row, p.tile.rows, row_tail(p, loops.row));
+    tiles = row_outer;
+    inner.insert(inner.begin(), row_inner);
     if (!p.heavy_epilogue) output.unroll(row_inner);
-    attach = row_outer;
-  } else {
-    output.reorder({block_outer, block_inner});
   }
+  const bool shared = shares_tiles(loops), keeps = keeps_all_weights(p.work, target.machine);
+  const bool lines_outside = keeps && (p.joined || (!shared && !loops.lines.empty()));
+  if (shared) outer.push_back(tiles);
+  outer.insert(lines_outside ? outer.end() : outer.begin(), block_outer);
+  std::vector<IterVarPtr> order = outer;
+  if (tiles && !shared) order.push_back(tiles);
+  order.insert(order.end(), inner.begin(), inner.end());
+  output.reorder(order);
   vectorize_block(output, block_inner, block, result_lanes(p.tile, *output.op(), target));
 
-  if (shares_tiles) {
-    outer.push_back(attach);
-    attach = nullptr;
-  }
-  const int64_t rounds = outer.front() == block_outer ? ceil_div(p.work.channels, block) : 1;
+  const int64_t rounds = lines_outside ? 1 : ceil_div(p.work.channels, block);
   IterVarPtr fused = fuse_and_parallelize(output, outer, p.worth_it, rounds);
-  return attach ? attach : fused;
+  return tiles && !shared ? tiles : fused;
 }
 
 // The accumulators leave their registers once, to a small tile that the epilogue reads in a loop.
-void spill_accumulators(Schedule& schedule, const PackedProduct& p, std::optional<size_t> rows,
-                        const IterVarPtr& attach, const Target& target) {
+void spill_accumulators(Schedule& schedule, const PackedProduct& p, const IterVarPtr& attach,
+                        const Target& target) {
   for (const auto& stage : schedule.stages()) {
     if (!stage->attachment().is_inline()) continue;
     auto readers = readers_of(schedule, *p.anchor.op());
     if (std::find(readers.begin(), readers.end(), stage->op().get()) == readers.end()) continue;
     stage->compute_at(p.output, attach);
     stage->set_scope(StorageScope::kLocal);
-    if (rows) stage->unroll(stage->axes()[*rows]);
+    if (p.rows) stage->unroll(stage->axes()[*p.rows]);
     vectorize_block(*stage, stage->axes().back(), p.tile.channel_block(),
                     result_lanes(p.tile, *p.output.op(), target));
     return;
@@ -312,11 +349,10 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
   const auto axes = output.axes();
   if (axes.empty()) return false;
   const int64_t block = constant_extent(anchor->axes().back()->extent).value();
-  // A single vector of channels has no row axis; its only axis is the channels.
-  const auto rows = axes.size() >= 2 ? std::optional(axes.size() - 2) : std::nullopt;
 
-  PackedProduct p{*anchor, output, work_of(*anchor->op(), *output.op(), rows.value_or(0), target), {}};
-  if (!rows) p.work.row_extent = p.work.row_count = 1;
+  PackedProduct p{*anchor, output, work_of(*anchor->op(), *output.op(), target), {}};
+  p.joined = joins_points(*anchor->op());
+  if (axes.size() >= 2) p.rows = p.joined ? 0 : axes.size() - 2;
   p.work.given_rows = static_cast<int>(given_knob(*anchor->op(), "rows"));
   p.tile = costs::choose_product_tile(p.work, target.machine, block);
   if (const auto unfit = costs::unfit_rows(p.work.given_rows, p.tile)) refuse_knob(*anchor->op(), *unfit);
@@ -334,12 +370,12 @@ bool schedule_packed_product(Schedule& schedule, const Target& target) {
     schedule_cut_reduction(p, target);
     return true;
   }
-  const IterVarPtr attach = schedule_output(p, rows, target);
+  const IterVarPtr attach = schedule_output(p, target);
   anchor->compute_at(output, attach);
   anchor->set_scope(StorageScope::kLocal);
-  schedule_accumulators(*anchor, rows.value_or(axes.size()), p.work.half, p.tile);
-  skip_outer_padding(*anchor, rows.value_or(0));
-  if (p.heavy_epilogue) spill_accumulators(schedule, p, rows, attach, target);
+  schedule_accumulators(*anchor, p.rows.value_or(axes.size()), p.work.half, p.tile);
+  skip_outer_padding(*anchor, p.rows.value_or(0));
+  if (p.heavy_epilogue) spill_accumulators(schedule, p, attach, target);
   return true;
 }
 

@@ -202,7 +202,13 @@ TileLoops split_tiles(Stage& root, const costs::WinogradWork& work, const costs:
     loops.tiles = {y_tile, x};
   } else {
     root.reorder({y, x, y_in, x_in});
-    auto [chunk, tile] = root.split(root.fuse(y, x), plan.chunk);
+    IterVarPtr all = root.fuse(y, x);
+    // Images of unknown size may have fewer tiles than a chunk: it goes on into the next one.
+    if (work.symbolic && line == 1 && constant_extent(axes[0]->extent) != 1) {
+      all = root.fuse(axes[0], all);
+      loops.chunks.clear();
+    }
+    auto [chunk, tile] = root.split(all, plan.chunk);
     loops.chunks.push_back(chunk);
     loops.tiles = {tile};
   }

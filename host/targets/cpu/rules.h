@@ -21,6 +21,9 @@ IterVarPtr fuse_and_parallelize(Stage& stage, std::vector<IterVarPtr> axes, bool
                                 int64_t rounds = 1);
 /// Shifting the last tile inwards needs an extent that is long enough; where it is not known, the program looks.
 TailStrategy tail_for(const IterVarPtr& axis, int64_t factor);
+/// The same for rows of a register tile: where their number is not known, lowering may write out a last tile for every
+/// number of rows that it may have.
+TailStrategy tail_of_rows(const IterVarPtr& axis, int64_t rows);
 /// Lanes of a reduction along `reduced`, in vectors of `lanes`: several vectors, where it is long enough, as
 /// one would wait for its own sums.
 int64_t lanes_at_once(const IterVarPtr& reduced, int64_t lanes);

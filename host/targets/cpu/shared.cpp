@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "host/loops/loop_limits.h"
 #include "host/support/divide.h"
 #include "host/tensor/padding.h"
 
@@ -21,6 +22,11 @@ TailStrategy tail_for(const IterVarPtr& axis, int64_t factor) {
   auto extent = constant_extent(axis->extent);
   if (!extent) return TailStrategy::kShiftOrGuard;
   return *extent >= factor ? TailStrategy::kShiftInwards : TailStrategy::kGuard;
+}
+
+TailStrategy tail_of_rows(const IterVarPtr& axis, int64_t rows) {
+  if (!constant_extent(axis->extent) && rows <= kMostRowVersions) return TailStrategy::kGuard;
+  return tail_for(axis, rows);
 }
 
 int64_t lanes_at_once(const IterVarPtr& reduced, int64_t lanes) {
