@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <ctime>
@@ -15,6 +17,7 @@
 #include "host/farm/lease_machine.h"
 #include "host/records/generator.h"
 #include "host/support/error.h"
+#include "host/support/suggest.h"
 #include "rpc/builds/build_server.h"
 #include "rpc/security/key.h"
 
@@ -73,6 +76,34 @@ int register_board(const Options& options, const Invocation& invocation) {
   return 0;
 }
 
+/// "/etc/gantry/farm/farm.toml: no board 'pi5' is registered here; did you mean 'pi5-1'? Registered are …"
+std::string unregistered(const std::string& name, const std::filesystem::path& folder,
+                         const farm::FarmFile& here) {
+  std::vector<std::string> names;
+  for (const auto& [known, board] : here.boards()) names.push_back(known);
+  const std::string file = (folder / "farm.toml").string();
+  if (names.empty())
+    return fmt::format("{}: no board is registered here, so none is called '{}'", file, name);
+  std::string meant = did_you_mean(name, names);
+  if (meant.empty()) meant = ".";
+  return fmt::format("{}: no board '{}' is registered here{} Registered are {}", file, name, meant,
+                     fmt::join(names, ", "));
+}
+
+/// The nodes of Slurm with boards, of which `name` may be one, as it is no board of this gateway.
+std::vector<farm::NodeBoards> nodes_beside(const std::string& name, const std::string& unregistered,
+                                           farm::Slurm& slurm) {
+  try {
+    return slurm.boards();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInternal) throw;
+    throw Error(error.kind(),
+                fmt::format("{}. `gantry farm register` adds one; those of other gateways are drained and "
+                            "resumed there. If '{}' is a node: Slurm cannot be asked here: {}",
+                            unregistered, name, error.what()));
+  }
+}
+
 int set_drained(const Options& options, bool drained, const Invocation& invocation) {
   const std::filesystem::path folder = farm::farm_folder();
   const farm::FarmFile here = farm::FarmFile::read(folder);
@@ -86,13 +117,13 @@ int set_drained(const Options& options, bool drained, const Invocation& invocati
     return 0;
   }
   farm::SlurmCommands slurm;
-  const std::vector<farm::NodeBoards> nodes = slurm.boards();
+  const std::string unknown = unregistered(options.name, folder, here);
+  const std::vector<farm::NodeBoards> nodes = nodes_beside(options.name, unknown, slurm);
   if (std::ranges::find(nodes, options.name, &farm::NodeBoards::node) == nodes.end())
     user_error(
-        "there is no board '{0}' in {1}, and no node of Slurm with boards is called so; on the gateway of "
-        "the "
-        "board, `gantry farm status` has its name",
-        options.name, (folder / "farm.toml").string());
+        "{}; and no node of Slurm with boards is called so: `gantry farm status`, on the board's own "
+        "gateway, has its name",
+        unknown);
   if (drained)
     slurm.drain(options.name, options.reason);
   else
