@@ -18,6 +18,7 @@
 #include "host/cli/tune_measurer.h"
 #include "host/records/setting.h"
 #include "host/support/error.h"
+#include "host/support/output_file.h"
 #include "host/support/stopwatch.h"
 
 namespace gantry::cli {
@@ -90,15 +91,41 @@ std::string hosts_text(const MachineMeasurer& measurer) {
                      builds.here + builds.elsewhere(), ready, wanted);
 }
 
-/// The file is found to be wrong before minutes of measuring.
-std::unique_ptr<records::Store> open_records(const std::string& place, const Invocation& invocation) {
-  if (place.empty()) return nullptr;
-  if (place.find("://") == std::string::npos) invocation.outputs->reads(place, "the records");
-  records::StoreOptions options;
-  options.create = true;
-  options.warn = [&](const std::string& message) { invocation.warn(message); };
-  return records::open_store(place, options);
-}
+/// The store of a run's records. One that is there is opened at once: it is found to be wrong before a board
+/// is waited for. A file that is not is made by make(), when model and machine are known to be fit: a run
+/// that fails before leaves none.
+class RunRecords {
+ public:
+  RunRecords(const std::string& place, const Invocation& invocation)
+      : place_(place), invocation_(invocation) {
+    if (place.empty()) return;
+    const bool is_file = place.find("://") == std::string::npos;
+    if (is_file) invocation.outputs->reads(place, "the records");
+    std::error_code code;
+    if (is_file && !std::filesystem::exists(place, code)) {
+      check_can_write(place);
+    } else {
+      open();
+    }
+  }
+  /// Null where none are kept.
+  records::Store* make() {
+    if (store_ == nullptr && !place_.empty()) open();
+    return store_.get();
+  }
+
+ private:
+  void open() {
+    records::StoreOptions options;
+    options.create = true;
+    options.warn = [this](const std::string& message) { invocation_.warn(message); };
+    store_ = records::open_store(place_, options);
+  }
+
+  const std::string& place_;
+  const Invocation& invocation_;
+  std::unique_ptr<records::Store> store_;
+};
 
 /// The one that is named; it, too, is found to be wrong before minutes of measuring.
 std::optional<FoundPrior> given_prior(const std::string& file, const Invocation& invocation) {
@@ -250,7 +277,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   const Stopwatch taken;
   ExecutionOptions execution = options.execution;
   refuse_module(execution);
-  const std::unique_ptr<records::Store> store = open_records(options.records, invocation);
+  RunRecords run_records(options.records, invocation);
   std::optional<FoundPrior> found = given_prior(options.prior, invocation);
   const std::unique_ptr<TuneMachines> machines = machines_of(options, invocation);
   const MeasuringClock clock(*machines);
@@ -259,12 +286,14 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   tune::Network& network = *prepared.network;
   MachineMeasurer& measurer = *prepared.measurer;
   const tune::Choices untuned = network.untuned_choices();
+  // Before minutes of measuring, should the disk be full.
+  records::Store* const store = run_records.make();
   measurer.profile(untuned);  // says how many threads there are
   network.set_threads(measurer.threads());
   if (options.farm.compile_hosts > 0)
     measurer.build_on(leased_compile_hosts(options.farm, options.turns, invocation), untuned);
   const tune::RunFacts facts = run_facts(network, measurer, execution, machines->name());
-  tune::Notebook notebook(store.get(), facts, [&](const std::string& message) { invocation.warn(message); });
+  tune::Notebook notebook(store, facts, [&](const std::string& message) { invocation.warn(message); });
   const std::unique_ptr<tune::CostModel> model = tune::make_cost_model();
   if (found) {
     const std::string foreign = foreign_prior_text(*found, network.target());
@@ -272,7 +301,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   } else {
     found = prior_of(options, network.target(), invocation);
   }
-  Known known = known_of(network, facts.setting, store.get(), found ? &*found : nullptr);
+  Known known = known_of(network, facts.setting, store, found ? &*found : nullptr);
   tune::TuneOptions tuning = tuning_of(options, network);
   tuning.seconds = std::max(0.0, tuning.seconds - clock.seconds());
   const auto show = [&](const tune::Progress& now) {
@@ -296,7 +325,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   report.metric = options.metric;
   report.seconds = taken.seconds();
   report.waited_s = machines->waited_s();
-  if (store) report.records = store->place();
+  if (store != nullptr) report.records = store->place();
   report.records_written = notebook.written();
   tuned.module = measurer.module_of(report.result.choices);
   tuned.decisions = fmt::format("{} of {}\n{}", kDecisionsMarker, report.model,
