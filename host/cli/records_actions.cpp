@@ -143,7 +143,7 @@ int list_records(const RecordsOptions& options, const Invocation& invocation) {
                {"nodes", Table::Align::kLeft}});
   for_each(*store, options, [&](const Record& record) { table.row(row_of(record)); });
   if (table.empty()) {
-    invocation.note(fmt::format("{}: has no such records", store->place()));
+    invocation.note(no_such_records(*store, filter_of(options)));
   } else {
     print_out(table.str(0, terminal_width()));
   }
@@ -200,6 +200,7 @@ int export_records(const RecordsOptions& options, const Invocation& invocation) 
   }
   file.commit();
   if (!to_stdout) invocation.note(fmt::format("{}: {}", options.output, counted(count, "record")));
+  if (count == 0) invocation.note(no_such_records(*store, filter_of(options)));
   return 0;
 }
 
@@ -240,6 +241,7 @@ int prune_records(const RecordsOptions& options, const Invocation& invocation) {
   } else if (!invocation.quiet) {
     print_out(fmt::format("{}: {} {}\n", store->place(), counted(count, "record"),
                           options.dry_run ? "would be removed" : "removed"));
+    if (count == 0) invocation.note(no_such_records(*store, filter));
   }
   return 0;
 }
@@ -253,7 +255,11 @@ int verify_records(const RecordsOptions& options, const Invocation& invocation) 
   RecordsOptions deciders = options;
   deciders.best = true;
   for_each(*store, deciders, [&](const Record& record) { asked.push_back(record); });
-  if (asked.empty()) user_error("{}: has no such records that decide anything", store->place());
+  if (asked.empty()) {
+    const records::Filter filter = filter_of(options);
+    if (store->count(filter) == 0) user_error("{}", no_such_records(*store, filter));
+    user_error("{}: has no such records that decide anything", store->place());
+  }
   // A board that there is not is no fault of a record.
   const rpc::BoardInfo machine = open_machine(options.verify.board, options.verify.key)->info();
   nlohmann::ordered_json report = nlohmann::ordered_json::array();

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/cli/terminal.h"
 #include "host/codegen/find_target.h"
 #include "host/machine/precision.h"
 #include "host/ops/op.h"
@@ -71,6 +72,26 @@ void check_target(Store& store, const std::string& target) {
                name);
 }
 
+/// "A, B and 7 more"
+std::string listed(const std::vector<std::string>& words) {
+  constexpr size_t kMost = 12;
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i == kMost) return fmt::format("{} and {} more", text, words.size() - i);
+    text += (i == 0 ? "" : ", ") + visible_line(words[i]);
+  }
+  return text;
+}
+
+/// What processors call themselves gantry does not know: the store does.
+void check_machine(Store& store, const std::string& machine) {
+  if (machine.empty() || store.count({.machine = machine}) > 0) return;
+  const std::vector<std::string> machines = store.all_of_column("machine");
+  if (machines.empty()) return;  // a store without records is none that lacks this machine's
+  user_error("--machine {}: {} has no record of it; its records are of: {}", machine, store.place(),
+             listed(machines));
+}
+
 }  // namespace
 
 Filter filter_of(const RecordsOptions& options) {
@@ -90,6 +111,23 @@ void check_words(Store& store, const Filter& filter) {
   check_op(store, filter.op);
   check_target(store, filter.target);
   check_precision(store, filter.precision);
+  check_machine(store, filter.machine);
+}
+
+std::string no_such_records(Store& store, const Filter& filter) {
+  std::string text = store.place() + ": has no such records";
+  if (store.count({}) == 0) return text + ": it has none at all";
+  const auto say = [&](const char* option, const std::string& word, const char* column, const Filter& alone) {
+    if (alone == Filter() || store.count(alone) > 0) return;
+    text += fmt::format("; none is of {} {}, but of {}", option, word, listed(store.all_of_column(column)));
+  };
+  say("--op", filter.op, "op", {.op = filter.op});
+  say("--target", filter.target, "target", {.target = filter.target});
+  say("--precision", filter.precision, "precision", {.precision = filter.precision});
+  say("--threads", std::to_string(filter.threads), "threads", {.threads = filter.threads});
+  if (filter.outcome)
+    say("--outcome", std::string(records::name_of(*filter.outcome)), "outcome", {.outcome = filter.outcome});
+  return text;
 }
 
 }  // namespace gantry::cli

@@ -73,6 +73,18 @@ class SqlStore : public Store {
     return std::get<int64_t>(rows.at(0).at(0));
   }
 
+  std::vector<std::string> all_of_column(const std::string& column) override {
+    internal_check(std::ranges::find(columns(), column, &Column::name) != columns().end(),
+                   "records have no column {}", column);
+    std::vector<std::string> values;
+    for (const Row& row :
+         database_->run(fmt::format("SELECT DISTINCT {0} FROM gantry_record ORDER BY {0}", column), {})) {
+      if (const auto* text = std::get_if<std::string>(&row.at(0))) values.push_back(*text);
+      if (const auto* number = std::get_if<int64_t>(&row.at(0))) values.push_back(std::to_string(*number));
+    }
+    return values;
+  }
+
   int64_t remove(const Filter& filter) override {
     const Condition where = condition_of(filter);
     int64_t removed = 0;

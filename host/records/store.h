@@ -59,6 +59,8 @@ class Store {
   /// Calls `visit` for those that pass, oldest first, until it returns false.
   virtual void each(const Filter& filter, const std::function<bool(const Record&)>& visit) = 0;
   virtual int64_t count(const Filter& filter) = 0;
+  /// What the records have in a column of texts or whole numbers ("machine", "threads"), each once, in order.
+  virtual std::vector<std::string> all_of_column(const std::string& column) = 0;
   /// Removes those that pass, in one transaction; returns how many there were. Programs of works that have no
   /// records any more go with them.
   virtual int64_t remove(const Filter& filter) = 0;

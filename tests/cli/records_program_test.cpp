@@ -284,16 +284,76 @@ TEST_F(Records, WordsOfFiltersThatNothingIsCalledByAreErrors) {
   EXPECT_EQ(
       json::parse(done({"records", "list", "lab.db", "--op", "nn.of_another_version", "--json"}).out).size(),
       1u);
+  EXPECT_THAT(refused("--machine", "Test CPU"),
+              HasSubstr("--machine Test CPU: lab.db has no record of it; its records are of: Test CPU 1"));
   // What there might be is no error.
-  EXPECT_THAT(done({"records", "list", "lab.db", "--op", "nn.conv"}).err, HasSubstr("has no such records"));
+  EXPECT_THAT(done({"records", "list", "lab.db", "--op", "nn.conv"}).err,
+              HasSubstr("has no such records; none is of --op nn.conv, but of nn.of_another_version"));
   done({"records", "list", "lab.db", "--target", "znver5"});
   done({"records", "prune", "lab.db", "--precision", "fp32-split3"});
+}
+
+TEST_F(Records, OfFiltersThatNothingPassesItIsSaidWhatTheStoreHas) {
+  Record record = record_for(target_, "Test CPU 1", decision_);
+  add(record);
+  record.key.setting.threads = 16;
+  record.key.setting.machine = "Test CPU 2";
+  add(record);
+  const std::string none = "lab.db: has no such records; none is of --threads 3, but of 2, 16\n";
+  EXPECT_THAT(done({"records", "list", "lab.db", "--threads", "3"}).err, HasSubstr(none));
+  EXPECT_THAT(done({"records", "export", "lab.db", "--threads", "3"}).err, HasSubstr(none));
+  EXPECT_THAT(done({"records", "prune", "lab.db", "--threads", "3"}).err, HasSubstr(none));
+  EXPECT_THAT(folders_.run({"records", "list", "lab.db", "--machine", "Test CPU 3"}).err,
+              HasSubstr("are of: Test CPU 1, Test CPU 2"));
+  EXPECT_THAT(done({"records", "list", "lab.db", "--outcome", "wrong"}).err,
+              HasSubstr("none is of --outcome wrong, but of measured"));
+  // Each has records, both together have none.
+  EXPECT_THAT(done({"records", "list", "lab.db", "--machine", "Test CPU 1", "--threads", "16"}).err,
+              HasSubstr("lab.db: has no such records\n"));
+}
+
+TEST_F(Records, OfAnEmptyStoreNoFilterIsAnError) {
+  add(record_for(target_, "Test CPU 1", decision_));
+  done({"records", "prune", "lab.db", "--id", "1"});
+  for (const char* option : {"--machine", "--threads"})
+    EXPECT_THAT(done({"records", "list", "lab.db", option, "3"}).err,
+                HasSubstr("lab.db: has no such records: it has none at all"));
+  EXPECT_EQ(done({"records", "list", "lab.db", "--machine", "any", "--json"}).out, "[]\n");
+  done({"records", "export", "lab.db", "--machine", "any", "-o", "none.jsonl"});
+  done({"records", "prune", "lab.db", "--machine", "any"});
 }
 
 TEST_F(Records, WhatCannotBeMeasuredHereIsSaidAndLeftAsItIs) {
   add(record_for(target_, "Another CPU", decision_));
   const json report = json::parse(done({"records", "verify", "lab.db", "--json"}).out);
   EXPECT_THAT(report[0]["why"].get<std::string>(), HasSubstr("no program"));
+  EXPECT_EQ(json::parse(done({"records", "list", "lab.db", "--json"}).out).size(), 1u);
+}
+
+TEST_F(Records, ATunerThatFailsBeforeItMeasuresLeavesNoStore) {
+  folders_.write("wrong.gir", "fn @main() -> {");
+  const std::vector<std::string> before = testing::files_below(folders_.work());
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"none.onnx"},
+                                                {"wrong.gir"},
+                                                {"net.gir", "--on", "no-such-board"},
+                                                {"net.gir", "--shape", "x=1"},
+                                                {"net.gir", "--prior", "none.json"}}) {
+    std::vector<std::string> arguments = {"tune", "--records", "new.db"};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    EXPECT_EQ(folders_.run(arguments).code, 1) << words.back();
+    EXPECT_EQ(testing::files_below(folders_.work()), before) << words.back();
+  }
+  // What is wrong with the place itself is said first.
+  EXPECT_THAT(folders_.run({"tune", "net.gir", "--on", "no-such-board", "--records", "none/new.db"}).err,
+              HasSubstr("none/new.db: cannot be created: there is no folder"));
+  folders_.write("other.db", "not a store, whoever wrote it, but a text of some more bytes than none");
+  EXPECT_THAT(folders_.run({"tune", "net.gir", "--on", "no-such-board", "--records", "other.db"}).err,
+              HasSubstr("other.db: is no file of records"));
+}
+
+TEST_F(Records, ATunerThatFailsLeavesAStoreThatWasThere) {
+  add(record_for(target_, "Test CPU 1", decision_));
+  EXPECT_EQ(folders_.run({"tune", "net.gir", "--on", "no-such-board", "--records", "lab.db"}).code, 1);
   EXPECT_EQ(json::parse(done({"records", "list", "lab.db", "--json"}).out).size(), 1u);
 }
 

@@ -204,6 +204,20 @@ TEST_P(AnyStore, FiltersAskForEachPart) {
   EXPECT_EQ(store->count({.op = "nn.conv"}), 2);
 }
 
+TEST_P(AnyStore, WhatAColumnHasIsSaidOnceAndInOrder) {
+  const auto store = open();
+  EXPECT_THAT(store->all_of_column("machine"), IsEmpty());
+  std::vector<Record> records(4, sample_record());
+  records[0].key.setting.threads = 16;
+  records[1].key.setting.machine = "Another CPU";
+  records[2].op = "nn.dense";
+  store->add(records);
+  EXPECT_THAT(store->all_of_column("machine"), ElementsAre("Another CPU", "Test CPU 1"));
+  EXPECT_THAT(store->all_of_column("threads"), ElementsAre("2", "16"));
+  EXPECT_THAT(store->all_of_column("op"), ElementsAre("nn.conv", "nn.dense"));
+  EXPECT_EQ(error_of([&] { store->all_of_column("colour"); }), "internal");
+}
+
 TEST_P(AnyStore, PruningTakesProgramsOfWorksThatHaveNoRecordsLeft) {
   const auto store = open();
   const WorkProgram programs[] = {{sample_work(1), "one"}, {sample_work(2), "two"}};

@@ -41,6 +41,7 @@ class MemoryStore : public records::Store {
   }
   void each(const records::Filter&, const std::function<bool(const records::Record&)>&) override {}
   int64_t count(const records::Filter&) override { return static_cast<int64_t>(kept.size()); }
+  std::vector<std::string> all_of_column(const std::string&) override { return {}; }
   int64_t remove(const records::Filter&) override { return 0; }
   std::optional<std::string> program_of(const std::string&) override { return std::nullopt; }
 
