@@ -9,6 +9,12 @@
 //       for reduction: acc[r][:] += broadcast(x[r]) * w[:]      rows and vectors unrolled
 //       output[rows][block] = epilogue(acc)
 //
+// All points of images of unknown width are one row, which may be many megabytes. Where not all weights stay near, the
+// tiles of a chunk of them pass a block before the next:
+//
+//   parallel for (chunk of tiles, channel block)
+//     for row tile of the chunk: as above
+//
 // Small images with many channels would read a block's weights anew for every tile, from far away. There, all
 // sums of an image and block are kept in the first-level cache, and the reduction is cut:
 //
@@ -297,6 +303,16 @@ bool shares_tiles(const RowLoops& loops) {
   return loops.row && (loops.lines.empty() || (count && *count < kFewLines));
 }
 
+/// Of points that are one row, images of many megabytes perhaps, so many tiles go past all blocks of channels that
+/// their data stay in half of the second-level cache, and at least so many that a block's weights, which come from
+/// further away each time, are used several times.
+int64_t tiles_of_chunk(const PackedProduct& p, const MachineModel& machine) {
+  constexpr int64_t kFewestTiles = 8;
+  const auto inputs = constant_extent(p.anchor.op()->reduce_axes.back()->extent);
+  const int64_t row_bytes = std::max<int64_t>(1, guess::extent(inputs, Extent::kChannels)) * p.work.element_bytes;
+  return std::max(kFewestTiles, machine.l2_bytes / 2 / row_bytes / p.tile.rows);
+}
+
 // The output's loops: blocks of channels, lines, tiles of rows. Returns where the sums are attached.
 IterVarPtr schedule_output(const PackedProduct& p, const Target& target) {
   Stage& output = p.output;
@@ -311,8 +327,14 @@ IterVarPtr schedule_output(const PackedProduct& p, const Target& target) {
     inner.insert(inner.begin(), row_inner);
     if (!p.heavy_epilogue) output.unroll(row_inner);
   }
-  const bool shared = shares_tiles(loops), keeps = keeps_all_weights(p.work, target.machine);
-  const bool lines_outside = keeps && (p.joined || (!shared && !loops.lines.empty()));
+  const bool keeps = keeps_all_weights(p.work, target.machine), chunked = p.joined && !keeps;
+  const bool shared = !chunked && shares_tiles(loops);
+  const bool lines_outside = chunked || (keeps && (p.joined || (!shared && !loops.lines.empty())));
+  if (chunked) {
+    auto [chunk, tile] = output.split(tiles, tiles_of_chunk(p, target.machine), TailStrategy::kGuard);
+    outer.push_back(chunk);
+    tiles = tile;
+  }
   if (shared) outer.push_back(tiles);
   outer.insert(lines_outside ? outer.end() : outer.begin(), block_outer);
   std::vector<IterVarPtr> order = outer;

@@ -58,7 +58,7 @@ void check(const std::string& target, const OpenLayer& l, double bound = 3e-6) {
   // Fewer points than a tile has rows, as many, one more; lines shorter and longer than one; tiles of several images.
   for (const Size& size : {Size{1, 1, 1}, Size{1, 2, 2}, Size{1, 5, 1}, Size{1, 1, 6}, Size{1, 7, 1}, Size{2, 7, 1},
                            Size{1, 3, 5}, Size{8, 2, 2}, Size{3, 4, 4}, Size{1, 7, 7}, Size{2, 13, 17},
-                           Size{1, 3, 41}, Size{1, 29, 30}}) {
+                           Size{1, 3, 41}, Size{1, 29, 30}, Size{2, 33, 35}}) {
     const auto [n, h, w] = size;
     const int64_t side = l.kernel - 2 * l.padding;
     if (h < side || w < side || (l.images != 0 && n != l.images)) continue;
