@@ -15,7 +15,7 @@
 #include "host/codegen/thread_memory.h"
 #include "host/codegen/tile_statements.h"
 #include "host/codegen/warp_statements.h"
-#include "host/loops/size_division.h"
+#include "host/loops/index_terms.h"
 #include "host/support/error.h"
 
 namespace gantry {

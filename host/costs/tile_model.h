@@ -14,7 +14,8 @@ namespace gantry::costs {
 /// output channels and `rows` neighbouring output positions are accumulated in registers at once.
 struct ProductWork {
   int64_t channels = 1;    ///< extent of the output axis that is vectorised
-  int64_t row_extent = 1;  ///< extent of the axis that is tiled by rows; 0: symbolic; of scattered rows it may be a guess
+  /// Extent of the axis that is tiled by rows; 0: symbolic; a guess where open points of images are one row.
+  int64_t row_extent = 1;
   int64_t row_count = 1;   ///< how many such axes there are (batch * height)
   int64_t reduction = 1;   ///< products summed a point
   int element_bytes = 4;

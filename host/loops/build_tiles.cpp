@@ -2,6 +2,7 @@
 // all steps along k, then stored.
 #include <algorithm>
 
+#include "host/loops/index_terms.h"
 #include "host/loops/tile_plan.h"
 #include "host/support/divide.h"
 #include "host/support/error.h"
@@ -50,16 +51,6 @@ class RegisterFile {
   const std::vector<TileSource>& sources_;
   const std::vector<Dot>& dots_;
 };
-
-void collect_terms(const Expr& e, std::vector<Expr>& terms) {
-  const auto* node = e.as<BinaryNode>();
-  if (node && node->op == BinaryOp::kAdd) {
-    collect_terms(node->a, terms);
-    collect_terms(node->b, terms);
-    return;
-  }
-  terms.push_back(e);
-}
 
 /// Where the elements of an operand's tile lie.
 class TileIndex {

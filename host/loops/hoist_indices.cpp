@@ -13,11 +13,21 @@
 #include <utility>
 #include <vector>
 
+#include "host/loops/index_terms.h"
 #include "host/loops/lower.h"
-#include "host/loops/size_division.h"
 #include "host/tensor/fold.h"
 
 namespace gantry {
+
+void collect_terms(const Expr& e, std::vector<Expr>& terms) {
+  const auto* node = e.as<BinaryNode>();
+  if (node && node->op == BinaryOp::kAdd) {
+    collect_terms(node->a, terms);
+    collect_terms(node->b, terms);
+    return;
+  }
+  terms.push_back(e);
+}
 
 bool divides_by_size(const Expr& e) {
   bool found = false;
@@ -29,16 +39,6 @@ bool divides_by_size(const Expr& e) {
 }
 
 namespace {
-
-void add_terms(const Expr& e, std::vector<Expr>& terms) {
-  const auto* node = e.as<BinaryNode>();
-  if (node && node->op == BinaryOp::kAdd) {
-    add_terms(node->a, terms);
-    add_terms(node->b, terms);
-    return;
-  }
-  terms.push_back(e);
-}
 
 Expr sum_of(const std::vector<Expr>& terms) {
   Expr sum = terms[0];
@@ -114,7 +114,7 @@ class LoopIndices : public StmtMutator {
     }
     if (index.type().lanes != 1) return index;
     std::vector<Expr> terms, fixed, rest;
-    add_terms(index, terms);
+    collect_terms(index, terms);
     for (const Expr& term : terms) (is_fixed(term) ? fixed : rest).push_back(term);
     if (!std::ranges::any_of(fixed, divides_by_size)) return index;
     const Expr var = variable_of(sum_of(fixed));
