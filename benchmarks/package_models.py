@@ -114,48 +114,60 @@ def worst(actual, expected):
     return float(np.abs(a - b).max()) / max(largest, 1e-30), largest
 
 
-def compare(options, path, folder):
-    session_options = onnxruntime.SessionOptions()
-    session_options.intra_op_num_threads = options.threads
-    session = onnxruntime.InferenceSession(path, session_options, providers=['CPUExecutionProvider'])
+def made_up(session, batch, sizes, values, folder):
+    """Inputs of a session of ONNX Runtime's by name, and gantry's options that give it the same from FOLDER's files."""
     generator = np.random.default_rng(5)
     feeds, inputs = {}, []
     for number, value in enumerate(session.get_inputs()):
         dtype = DTYPES[value.type.removeprefix('tensor(').removesuffix(')')]
-        shape = shape_of(value, options.batch, options.sizes)
-        feeds[value.name] = np.asarray(elements(value, shape, options.values, generator), dtype)
+        shape = shape_of(value, batch, sizes)
+        feeds[value.name] = np.asarray(elements(value, shape, values, generator), dtype)
         file = os.path.join(folder, f'input_{number}.npy')
         np.save(file, feeds[value.name])
         inputs += ['--input', f'{value.name}={file}']
+    return feeds, inputs
+
+
+def errors(gantry, path, session, feeds, inputs, folder):
+    """The worst error of all outputs, and the largest element of that output. PATH is a model or a module of it."""
     expected = session.run(None, feeds)
     outputs = os.path.join(folder, 'outputs.npz')
-    run_gantry([options.gantry, 'run', path, *inputs, '-o', outputs, '--force'])
+    run_gantry([gantry, 'run', path, *inputs, '-o', outputs, '--force'])
     result = {'error': 0.0, 'largest': 0.0}
     with np.load(outputs) as actual:
         for output, wanted in zip(session.get_outputs(), expected):
             error, largest = worst(actual[output.name], wanted)
             if error >= result['error']:
                 result |= {'error': error, 'largest': largest}
-    result['status'] = 'pass' if result['error'] <= options.tolerance else 'small' if result['largest'] < 1e-6 else 'wrong'
-    if options.seconds > 0:
-        result |= times(options, path, inputs, session, feeds)
     return result
 
 
-def times(options, path, inputs, session, feeds):
-    """Medians in ms, of rounds in turn."""
+def times(gantry, path, inputs, session, feeds, threads, seconds, rounds=3):
+    """Medians in ms, of rounds in turn. PATH is a model or a module of it."""
     own, other = [], []
-    for _ in range(3):
-        text = run_gantry([options.gantry, 'bench', path, *inputs, '--threads', str(options.threads), '--processes', '1',
-                           '--duration', str(options.seconds), '--json', '-'])
+    for _ in range(rounds):
+        text = run_gantry([gantry, 'bench', path, *inputs, '--threads', str(threads), '--processes', '1',
+                           '--duration', str(seconds), '--json', '-'])
         own.append(json.loads(text)['median_ms'])
-        samples, end = [], time.perf_counter() + options.seconds
+        samples, end = [], time.perf_counter() + seconds
         while time.perf_counter() < end or len(samples) < 3:
             begin = time.perf_counter()
             session.run(None, feeds)
             samples.append((time.perf_counter() - begin) * 1e3)
         other.append(float(np.median(samples)))
     return {'gantry_ms': float(np.median(own)), 'onnxruntime_ms': float(np.median(other))}
+
+
+def compare(options, path, folder):
+    session_options = onnxruntime.SessionOptions()
+    session_options.intra_op_num_threads = options.threads
+    session = onnxruntime.InferenceSession(path, session_options, providers=['CPUExecutionProvider'])
+    feeds, inputs = made_up(session, options.batch, options.sizes, options.values, folder)
+    result = errors(options.gantry, path, session, feeds, inputs, folder)
+    result['status'] = 'pass' if result['error'] <= options.tolerance else 'small' if result['largest'] < 1e-6 else 'wrong'
+    if options.seconds > 0:
+        result |= times(options.gantry, path, inputs, session, feeds, options.threads, options.seconds)
+    return result
 
 
 def main():
