@@ -103,9 +103,10 @@ struct CausalConv {
 /// A window of each channel over what came before: the data after past_state, or after zeros.
 void convolve_causally(NodeImport& n, const CausalConv& conv) {
   const Term given = Term::input(n, 0), weight = Term::input(n, 1);
-  if (given.rank() < 3 || (given.rank() > 3 && !conv.channels_last) || weight.rank() != 3 ||
-      !weight.dim(0).is_constant() || !weight.dim(2).is_constant())
+  if (given.rank() < 3 || (given.rank() > 3 && !conv.channels_last) || weight.rank() != 3)
     n.fail("its data {} and weight {} should have 3 dimensions", n.type(0).str(), n.type(1).str());
+  if (!weight.dim(0).is_constant() || !weight.dim(2).is_constant())
+    n.unsupported(UnsupportedKind::kRunTimeValue, "dimensions of its weight");
   const int64_t channels = weight.dim(0).value(), window = weight.dim(2).value();
   if (channels < 1 || window < 1) n.fail("its weight {} is empty", n.type(1).str());
   const auto channels_second = [&](const Term& t) {

@@ -17,7 +17,11 @@ void convert_col2im(NodeImport& n) {
   attrs->dilations = n.integer_list("dilations", axes, 1);
   const std::vector<int64_t> pads = n.integer_list("pads", 2 * axes, 0);
   attrs->padding.assign(pads.begin(), pads.end());
-  n.set(0, n.add(nn::col2im, {n.input(0)}, attrs));
+  // Of truth values that meet, whether any is true.
+  const bool is_truth = n.type(0).dtype == DType::kBool;
+  Value* columns = is_truth ? n.cast(n.input(0), DType::kI32) : n.input(0);
+  Value* image = n.add(nn::col2im, {columns}, attrs);
+  n.set(0, is_truth ? n.cast(image, DType::kBool) : image);
 }
 
 /// The middle of the data where they are larger than wanted, zeros around them where they are smaller; what

@@ -220,5 +220,14 @@ TEST(Squeeze, OfAxesThatNobodyNamesNeedsOpenOnesToBeOtherThan1) {
   }
 }
 
+// Of truth values at one place of the image: whether any is true, not how many.
+TEST(Col2Im, OfTruthValuesIsTrueWhereAnyBlockIs) {
+  OneNode node("", "Col2Im", 18);
+  node.input<uint8_t>(DType::kBool, {1, 2, 2}, {0, 1, 1, 0})
+      .input<int64_t>(DType::kI64, {2}, {3, 1})
+      .input<int64_t>(DType::kI64, {2}, {2, 1});
+  EXPECT_THAT(node.run<uint8_t>(DType::kBool), ElementsAre(0, 1, 0));
+}
+
 }  // namespace
 }  // namespace gantry

@@ -8,6 +8,8 @@ from onnx.reference import ReferenceEvaluator
 from case import Case, Input
 from draw import TEXT
 
+LARGEST_OUTPUTS = 64 << 20  # bytes
+
 
 def onnx_runtime():
     """The package, or None. Imported where it is used: its threads do not survive a fork."""
@@ -90,6 +92,8 @@ def expectation(case, opset, with_runtime=True):
     """The outputs and what they go by; `opset`: the oldest one with the same version of the op. The case gets their
     ranks."""
     outputs, source = evaluated(case, opset, with_runtime)
+    if sum(output.nbytes for output in outputs) > LARGEST_OUTPUTS:
+        raise Dropped('the outputs are too large for a test')
     case.ranks = [output.ndim for output in outputs]
     _, complaint = attempt(lambda: checker.check_model(case.model(), full_check=True))
     if complaint:

@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import sys
 import tempfile
 import traceback
@@ -38,6 +39,8 @@ from families import FAMILIES, WEIGHTS
 TRIES = 12
 # Of which one process makes cases.
 VERSIONS_AT_ONCE = 200
+# That a process may take: evaluators have asked for all there is.
+MEMORY = 8 << 30
 NEWEST = {'': defs.onnx_opset_version(), 'ai.onnx.ml': 5}
 
 
@@ -135,6 +138,7 @@ def in_child(work):
         if child == 0:
             status = 1
             try:
+                resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
                 json.dump(work(), result)
                 result.flush()
                 status = 0

@@ -151,7 +151,9 @@ def loss(d):
     types = [scores.dtype]
     if d.op == 'SoftmaxCrossEntropyLoss' and d.chance(0.4):
         types.append(scores.dtype)
-    return d.case([scores, targets, weights], attributes, outputs=types, scale=8)
+    # Of targets that are -1 the reference takes none as ignored where there are no weights.
+    judges = ('runtime',) if attributes.get('ignore_index') == -1 and weights is None else ('reference', 'runtime')
+    return d.case([scores, targets, weights], attributes, outputs=types, scale=8, judges=judges)
 
 
 FAMILY = {'BatchNormalization': batch_norm, 'InstanceNormalization': instance_norm, 'LayerNormalization': layer_norm,

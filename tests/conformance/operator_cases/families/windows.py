@@ -65,8 +65,9 @@ def conv(d):
     rank, kernel, attributes, group, channels, filters, batch = convolution_shapes(d)
     sizes = images(d, rank, kernel, attributes)
     # Infinities of one group reach others where groups are merged (docs/math-functions.md); what of numbers near the
-    # largest overflows in between depends on their order.
-    kind = d.choice(['whole', 'whole', 'whole', 'infinite']) if group == 1 else 'whole'
+    # largest overflows in between depends on their order. The reference has zeros between the weights of dilated windows.
+    dilated = any(dilation > 1 for dilation in attributes.get('dilations', []))
+    kind = d.choice(['whole', 'whole', 'whole', 'infinite']) if group == 1 and not dilated else 'whole'
     x = d.input('T', (batch, channels) + sizes, kind)
     w = Input(d.values(d.type('T'), (filters, channels // group) + tuple(kernel), 'whole'), constant=d.chance(0.6))
     b = d.input('T', (filters,), 'whole') if d.chance(0.5) else None
