@@ -47,7 +47,7 @@ def late_resize(d, mode):
             attributes['keep_aspect_ratio_policy'] = d.choice(['not_larger', 'not_smaller', 'stretch'])
         without_half_pixel_of_one(attributes, sizes)
         empty = None if d.version >= 13 else Input(np.array([], np.float32), constant=True)
-        oracle = rounded(d, x.array, [roi, None, np.array(sizes, np.int64)], attributes) if rounds else None
+        oracle = resized(d, x.array, [roi, None, np.array(sizes, np.int64)], attributes, rounds)
         return d.case([x, roi, empty, d.steering(sizes)], attributes, scale=4, judges=judges, oracle=oracle)
     factors = [1.0 if keeps(axis) else d.choice([0.5, 1.0, 1.5, 2.0, 3.0]) for axis in moved]
     if any(int(shape[axis] * factor) == 0 for axis, factor in zip(moved, factors)):
@@ -57,7 +57,7 @@ def late_resize(d, mode):
     if attributes['coordinate_transformation_mode'] == 'tf_crop_and_resize' and any(1 < length < 2 for length in lengths):
         raise Undefined('a lone element, which the reference has at the start, as if it were one of several')
     scales = np.array(factors, np.float32)
-    oracle = rounded(d, x.array, [roi, scales], attributes) if rounds else None
+    oracle = resized(d, x.array, [roi, scales], attributes, rounds)
     return d.case([x, roi, Input(scales, constant=True, steers=True)], attributes, scale=4, judges=judges, oracle=oracle)
 
 
@@ -67,12 +67,17 @@ def without_half_pixel_of_one(attributes, sizes):
         attributes['coordinate_transformation_mode'] = 'half_pixel'
 
 
-def rounded(d, x, steering, attributes):
-    """The result of double precision, where no element of it lies between two integers."""
+def resized(d, x, steering, attributes, rounds):
+    """The result with axes counted from the first: of others the reference takes the parts of roi, and where it keeps aspect
+    ratios the sizes, of wrong ones. What `rounds` is of double precision, where no element of it lies between two integers."""
     arrays = [each.array if isinstance(each, Input) else each for each in steering]
+    axes = attributes['axes']
+    attributes = dict(attributes, axes=None if axes is None else [axis % x.ndim for axis in axes])
 
     def evaluated(run):
-        (result,) = run('Resize', d.version, [x.astype(np.float64)] + arrays, attributes)
+        (result,) = run('Resize', d.version, [x.astype(np.float64) if rounds else x] + arrays, attributes)
+        if not rounds:
+            return [result]
         if (np.abs(result - np.floor(result) - 0.5) < 1e-3).any() or (x.dtype.kind == 'u' and (result < 0).any()):
             raise ValueError('halves, which are rounded up or down, or numbers beyond the type')
         return [np.rint(result)]
