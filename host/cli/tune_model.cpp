@@ -16,9 +16,9 @@
 #include "host/cli/text.h"
 #include "host/cli/tune_machines.h"
 #include "host/cli/tune_measurer.h"
+#include "host/records/late_store.h"
 #include "host/records/setting.h"
 #include "host/support/error.h"
-#include "host/support/output_file.h"
 #include "host/support/stopwatch.h"
 
 namespace gantry::cli {
@@ -91,41 +91,15 @@ std::string hosts_text(const MachineMeasurer& measurer) {
                      builds.here + builds.elsewhere(), ready, wanted);
 }
 
-/// The store of a run's records. One that is there is opened at once: it is found to be wrong before a board
-/// is waited for. A file that is not is made by make(), when model and machine are known to be fit: a run
-/// that fails before leaves none.
-class RunRecords {
- public:
-  RunRecords(const std::string& place, const Invocation& invocation)
-      : place_(place), invocation_(invocation) {
-    if (place.empty()) return;
-    const bool is_file = place.find("://") == std::string::npos;
-    if (is_file) invocation.outputs->reads(place, "the records");
-    std::error_code code;
-    if (is_file && !std::filesystem::exists(place, code)) {
-      check_can_write(place);
-    } else {
-      open();
-    }
-  }
-  /// Null where none are kept.
-  records::Store* make() {
-    if (store_ == nullptr && !place_.empty()) open();
-    return store_.get();
-  }
-
- private:
-  void open() {
-    records::StoreOptions options;
-    options.create = true;
-    options.warn = [this](const std::string& message) { invocation_.warn(message); };
-    store_ = records::open_store(place_, options);
-  }
-
-  const std::string& place_;
-  const Invocation& invocation_;
-  std::unique_ptr<records::Store> store_;
-};
+/// The store of a run's records, null where none are kept. It is found to be wrong before a board is waited
+/// for; a new file is made with the first records: a run that ends before leaves none.
+std::unique_ptr<records::Store> open_records(const std::string& place, const Invocation& invocation) {
+  if (place.empty()) return nullptr;
+  if (place.find("://") == std::string::npos) invocation.outputs->reads(place, "the records");
+  records::StoreOptions options;
+  options.warn = [&invocation](const std::string& message) { invocation.warn(message); };
+  return records::open_late_store(place, options);
+}
 
 /// The one that is named; it, too, is found to be wrong before minutes of measuring.
 std::optional<FoundPrior> given_prior(const std::string& file, const Invocation& invocation) {
@@ -233,10 +207,12 @@ tune::TuneOptions tuning_of(const TuneModelOptions& options, const tune::Network
   return tuning;
 }
 
-/// Writes what is not written yet; returns why that could not be.
-std::optional<Error> finish(tune::Notebook& notebook) {
+/// Writes what is not written yet; returns why that could not be. The store is there then, with records or
+/// without.
+std::optional<Error> finish(tune::Notebook& notebook, records::Store* store) {
   try {
     notebook.finish();
+    if (store != nullptr) store->add({});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;
     return error;
@@ -277,7 +253,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   const Stopwatch taken;
   ExecutionOptions execution = options.execution;
   refuse_module(execution);
-  RunRecords run_records(options.records, invocation);
+  const std::unique_ptr<records::Store> store = open_records(options.records, invocation);
   std::optional<FoundPrior> found = given_prior(options.prior, invocation);
   const std::unique_ptr<TuneMachines> machines = machines_of(options, invocation);
   const MeasuringClock clock(*machines);
@@ -286,14 +262,12 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   tune::Network& network = *prepared.network;
   MachineMeasurer& measurer = *prepared.measurer;
   const tune::Choices untuned = network.untuned_choices();
-  // Before minutes of measuring, should the disk be full.
-  records::Store* const store = run_records.make();
   measurer.profile(untuned);  // says how many threads there are
   network.set_threads(measurer.threads());
   if (options.farm.compile_hosts > 0)
     measurer.build_on(leased_compile_hosts(options.farm, options.turns, invocation), untuned);
   const tune::RunFacts facts = run_facts(network, measurer, execution, machines->name());
-  tune::Notebook notebook(store, facts, [&](const std::string& message) { invocation.warn(message); });
+  tune::Notebook notebook(store.get(), facts, [&](const std::string& message) { invocation.warn(message); });
   const std::unique_ptr<tune::CostModel> model = tune::make_cost_model();
   if (found) {
     const std::string foreign = foreign_prior_text(*found, network.target());
@@ -301,7 +275,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   } else {
     found = prior_of(options, network.target(), invocation);
   }
-  Known known = known_of(network, facts.setting, store, found ? &*found : nullptr);
+  Known known = known_of(network, facts.setting, store.get(), found ? &*found : nullptr);
   tune::TuneOptions tuning = tuning_of(options, network);
   tuning.seconds = std::max(0.0, tuning.seconds - clock.seconds());
   const auto show = [&](const tune::Progress& now) {
@@ -318,7 +292,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
     notebook.flush();  // what was measured before stays
     throw;
   }
-  tuned.unwritten = finish(notebook);
+  tuned.unwritten = finish(notebook, store.get());
   describe(report, prepared, execution.file);
   report.prior = known.prior;
   report.cost_model = model->name();

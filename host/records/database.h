@@ -46,8 +46,9 @@ inline constexpr int64_t kSchemaVersion = 1;
 /// User errors for another one.
 void expect_schema(int64_t version, const std::string& place);
 
-/// `path`: a file. Its tables are made where it has none.
-std::unique_ptr<Database> open_sqlite(const std::string& path, const StoreOptions& options);
+/// `path`: a file, which messages call `place`. Its tables are made where it has none.
+std::unique_ptr<Database> open_sqlite(const std::string& path, const StoreOptions& options,
+                                      const std::string& place);
 /// `url`: postgresql://… or postgres://…
 std::unique_ptr<Database> open_postgres(const std::string& url, const StoreOptions& options);
 

@@ -4,11 +4,12 @@
 
 namespace gantry::records {
 
-std::unique_ptr<Database> open_sqlite(const std::string& path, const StoreOptions& /*options*/) {
+std::unique_ptr<Database> open_sqlite(const std::string& /*path*/, const StoreOptions& /*options*/,
+                                      const std::string& place) {
   user_error(
       "{}: this gantry was built without SQLite, and so without records; use one that was built for this "
       "system",
-      path);
+      place);
 }
 
 }  // namespace gantry::records

@@ -112,8 +112,8 @@ class Statement {
 
 class SqliteDatabase : public Database {
  public:
-  SqliteDatabase(const std::string& place, const StoreOptions& options)
-      : place_(place), path_(fs::absolute(place).string()), patience_(options.patience_seconds) {
+  SqliteDatabase(const std::string& path, const StoreOptions& options, const std::string& place)
+      : place_(place), path_(fs::absolute(path).string()), patience_(options.patience_seconds) {
     expect_file(options);
     open(path_, SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0));
     int code = look();
@@ -303,8 +303,9 @@ class SqliteDatabase : public Database {
 
 }  // namespace
 
-std::unique_ptr<Database> open_sqlite(const std::string& path, const StoreOptions& options) {
-  return std::make_unique<SqliteDatabase>(path, options);
+std::unique_ptr<Database> open_sqlite(const std::string& path, const StoreOptions& options,
+                                      const std::string& place) {
+  return std::make_unique<SqliteDatabase>(path, options, place);
 }
 
 }  // namespace gantry::records

@@ -210,7 +210,7 @@ std::unique_ptr<Store> open_store(const std::string& place, StoreOptions options
   if (!is_postgres(place) && place.find("://") != std::string::npos)
     user_error("{}: records are in a file, or at postgresql://user@host/database", place);
   std::unique_ptr<Database> database =
-      is_postgres(place) ? open_postgres(place, options) : open_sqlite(place, options);
+      is_postgres(place) ? open_postgres(place, options) : open_sqlite(place, options, place);
   return std::make_unique<SqlStore>(std::move(database), std::move(options));
 }
 

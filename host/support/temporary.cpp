@@ -93,7 +93,19 @@ TemporaryFolder::TemporaryFolder(const std::string& purpose) {
   std::error_code code;
   fs::path parent = fs::temp_directory_path(code);
   if (code) parent = "/tmp";
-  const std::string prefix = "gantry-" + purpose + "-";
+  if (const int error = make(parent, "gantry-" + purpose + "-"); error != 0) {
+    user_error(
+        "{}: no folder for temporary files can be made there: {}; set TMPDIR to one that can be written",
+        parent.string(), std::strerror(error));
+  }
+}
+
+TemporaryFolder::TemporaryFolder(const Beside& place) {
+  if (const int error = make(folder_of(place.target), partial_prefix(place.target)); error != 0)
+    user_error("{}: nothing can be made beside it: {}", place.target.string(), std::strerror(error));
+}
+
+int TemporaryFolder::make(const fs::path& parent, const std::string& prefix) {
   remove_stale(parent, prefix);
   int error = EEXIST;
   for (int attempt = 0; attempt < kAttempts && error == EEXIST; ++attempt) {
@@ -102,13 +114,10 @@ TemporaryFolder::TemporaryFolder(const std::string& purpose) {
     error = ::mkdir(path_.c_str(), 0700) == 0 ? 0 : errno;
     if (error == 0) section.add(path_);
   }
-  if (error != 0) {
-    user_error(
-        "{}: no folder for temporary files can be made there: {}; set TMPDIR to one that can be written",
-        parent.string(), std::strerror(error));
-  }
+  if (error != 0) return error;
   lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ >= 0) ::flock(lock_, LOCK_EX | LOCK_NB);
+  return 0;
 }
 
 TemporaryFolder::~TemporaryFolder() {

@@ -38,17 +38,26 @@ class TemporaryFile {
   int error_ = 0;
 };
 
-/// A new folder in the system's folder for temporary files, readable by this user alone.
+/// A new folder, readable by this user alone.
 class TemporaryFolder {
  public:
-  /// Named "gantry-PURPOSE-PID-RANDOM". A user error that names TMPDIR where none can be made.
+  /// In the system's folder for temporary files, named "gantry-PURPOSE-PID-RANDOM". A user error that names
+  /// TMPDIR where none can be made.
   explicit TemporaryFolder(const std::string& purpose);
+  /// Beside `target`, named as a TemporaryFile. A user error that names `target` where none can be made.
+  struct Beside {
+    std::filesystem::path target;
+  };
+  explicit TemporaryFolder(const Beside& place);
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder();
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  /// 0, or an errno.
+  int make(const std::filesystem::path& parent, const std::string& prefix);
+
   std::filesystem::path path_;
   int lock_ = -1;
 };

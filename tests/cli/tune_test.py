@@ -77,9 +77,10 @@ class OneRun(TuneTest):
     def test_where_there_is_nothing_to_tune_that_is_said(self):
         (self.folder / 'add.gir').write_text('fn @main(%x: Tensor[(4, 4), f32]) -> Tensor[(4, 4), f32] {\n'
                                              '  %y = add(%x, %x)\n  return %y as "y"\n}\n')
-        out = self.gantry('tune', 'add.gir', '--time', '9s', '-o', 'add.gmod', '--force').stdout
+        out = self.gantry('tune', 'add.gir', '--time', '9s', '-o', 'add.gmod', '--records', 'add.db', '--force').stdout
         self.assertRegex(out, r'^add\.gir: 0 trials in .*: nothing is left to try; nothing was shown to be faster')
         self.assertTrue((self.folder / 'add.gmod').exists())
+        self.assertEqual(self.records('add.db'), 0)
 
     def test_a_prior_of_another_family_is_warned_of(self):
         (self.folder / 'add.gir').write_text('fn @main(%x: Tensor[(4, 4), f32]) -> Tensor[(4, 4), f32] {\n'
@@ -121,6 +122,18 @@ class Records(TuneTest):
             self.assertLessEqual(set(os.listdir(self.folder)), before)
         result = self.result('--time', '15s', '--records', 'cut.db', '--resume')
         self.assertEqual(self.records('cut.db') >= result['records_written'], True)
+
+    def test_a_run_that_ends_before_there_are_records_leaves_no_store(self):
+        for seconds in (0.3, 1, 2, 4):
+            process = subprocess.Popen([self.GANTRY, 'tune', 'm.onnx', '--time', '60s', '--records', 'early.db'],
+                                       cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(seconds)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(timeout=30), -signal.SIGINT)
+            if 'early.db' in os.listdir(self.folder):
+                self.assertGreater(self.records('early.db'), 0, f'after {seconds} s')
+                break
+            self.assertEqual([name for name in os.listdir(self.folder) if name.startswith('early.db')], [])
 
     def test_two_tuners_share_a_store(self):
         words = [self.GANTRY, 'tune', 'm.onnx', '--time', '20s', '--records', 'both.db', '--json']

@@ -277,7 +277,7 @@ TEST_P(AnyStore, WhatIsThereAlreadyIsNotAddedAgain) {
 /// A row that is no record is told of while what is there is looked at: in that moment another program comes.
 TEST_P(AnyStore, BetweenLookingAndAddingNobodyAddsTheSame) {
   open()->add(std::vector{sample_record()});
-  (GetParam() == Kind::kSqlite ? open_sqlite(place_, making()) : open_postgres(place_, making()))
+  (GetParam() == Kind::kSqlite ? open_sqlite(place_, making(), place_) : open_postgres(place_, making()))
       ->run("UPDATE gantry_record SET ratio = 17");
   std::string error;
   StoreOptions impatient = making(), options = making();
