@@ -23,6 +23,7 @@
 
 #include "host/loops/loop_limits.h"
 #include "host/loops/lower.h"
+#include "host/tensor/conjunction.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/simplifier.h"
 
@@ -57,16 +58,17 @@ bool linear_in(const Expr& e, const VarNode* var) {
          (!mentions(node->b, var) && linear_in(node->a, var));
 }
 
-void conjuncts(const Expr& e, std::vector<Candidate>& out) {
-  const auto* node = e.as<BinaryNode>();
-  if (node && node->op == BinaryOp::kAnd && node->type.dtype == DType::kBool) {
-    conjuncts(node->a, out);
-    conjuncts(node->b, out);
-    return;
-  }
-  bool inequality = node && is_comparison(node->op) && node->op != BinaryOp::kEq && node->op != BinaryOp::kNe;
-  if (inequality && node->a->type == ExprType{DType::kI64, 1} && is_pure(e)) {
-    out.push_back({{e}, {e.get()}, false});
+/// Of the parts of a condition those that may be hoisted.
+void add_candidates(const Expr& condition, std::vector<Candidate>& out) {
+  std::vector<Expr> conjuncts;
+  collect_conjuncts(condition, conjuncts);
+  for (const Expr& e : conjuncts) {
+    const auto* node = e.as<BinaryNode>();
+    bool inequality =
+        node && is_comparison(node->op) && node->op != BinaryOp::kEq && node->op != BinaryOp::kNe;
+    if (inequality && node->a->type == ExprType{DType::kI64, 1} && is_pure(e)) {
+      out.push_back({{e}, {e.get()}, false});
+    }
   }
 }
 
@@ -419,13 +421,13 @@ class Partitioner {
       case StmtKind::kStore:
         walk(s.as<StoreNode>()->value, [&](const Expr& e) {
           const auto* node = e.as<CallNode>();
-          if (node && node->fn == MathFn::kIfThenElse) conjuncts(node->args[0], found);
+          if (node && node->fn == MathFn::kIfThenElse) add_candidates(node->args[0], found);
         });
         return found;
       case StmtKind::kIf:
         found = governing(s.as<IfNode>()->then_case);
         if (s.as<IfNode>()->else_case) return {};
-        conjuncts(s.as<IfNode>()->condition, found);
+        add_candidates(s.as<IfNode>()->condition, found);
         return found;
       case StmtKind::kFor:
         return leave_loop(s.as<ForNode>(), governing(s.as<ForNode>()->body));

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "host/loops/lower.h"
+#include "host/tensor/conjunction.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/simplifier.h"
 
@@ -164,27 +165,26 @@ class Peeler : public StmtMutator {
         [&](const Stmt& s) {
           if (const auto* inner = s.as<ForNode>()) simplifier_.bind(inner->var, inner->low, inner->extent);
           const auto* node = s.as<IfNode>();
-          if (node && !node->else_case) add_conjuncts(node->condition, var, true, found);
+          if (node && !node->else_case) add_claims(node->condition, var, true, found);
         },
         [&](const Expr& e) {
           const auto* node = e.as<CallNode>();
-          if (node && node->fn == MathFn::kIfThenElse) add_conjuncts(node->args[0], var, false, found);
+          if (node && node->fn == MathFn::kIfThenElse) add_claims(node->args[0], var, false, found);
         });
     return found;
   }
 
-  void add_conjuncts(const Expr& e, const VarNode* var, bool guard, std::vector<Condition>& out) const {
-    const auto* node = e.as<BinaryNode>();
-    if (node && node->op == BinaryOp::kAnd && node->type.dtype == DType::kBool) {
-      add_conjuncts(node->a, var, guard, out);
-      add_conjuncts(node->b, var, guard, out);
-      return;
+  /// The parts of a condition that depend on the loop's variable and on nothing that is loaded, each once.
+  static void add_claims(const Expr& condition, const VarNode* var, bool guard, std::vector<Condition>& out) {
+    std::vector<Expr> conjuncts;
+    collect_conjuncts(condition, conjuncts);
+    for (const Expr& e : conjuncts) {
+      auto same = [&](const Condition& c) { return structurally_equal(c.claim, e); };
+      bool arithmetic = true;
+      walk(e, [&](const Expr& x) { arithmetic = arithmetic && x->kind != ExprKind::kLoad; });
+      if (arithmetic && mentions(e, var) && std::none_of(out.begin(), out.end(), same))
+        out.push_back({e, guard});
     }
-    auto same = [&](const Condition& c) { return structurally_equal(c.claim, e); };
-    bool arithmetic = true;
-    walk(e, [&](const Expr& x) { arithmetic = arithmetic && x->kind != ExprKind::kLoad; });
-    if (arithmetic && mentions(e, var) && std::none_of(out.begin(), out.end(), same))
-      out.push_back({e, guard});
   }
 
   std::vector<Truth> truth_of(const Expr& claim, const ForNode& loop, int64_t count) {

@@ -1,19 +1,10 @@
 #include "host/tensor/padding.h"
 
+#include "host/tensor/conjunction.h"
 #include "host/tensor/fold.h"
 
 namespace gantry {
 namespace {
-
-void split_conjunction(const Expr& e, std::vector<Expr>& out) {
-  const auto* node = e.as<BinaryNode>();
-  if (!node || node->op != BinaryOp::kAnd || node->type.dtype != DType::kBool) {
-    out.push_back(e);
-    return;
-  }
-  split_conjunction(node->a, out);
-  split_conjunction(node->b, out);
-}
 
 bool is_zero(const Expr& e) {
   if (const auto* imm = e.as<FloatImmNode>()) return imm->value == 0;
@@ -29,7 +20,7 @@ std::optional<Expr> without_padding(ReduceKind kind, const Expr& value, std::vec
     bool neutral = kind == ReduceKind::kSum ? is_zero(fill)
                                             : structurally_equal(fill, identity_of(kind, value.type().dtype));
     if (!neutral) return std::nullopt;
-    split_conjunction(choice->args[0], inside);
+    collect_conjuncts(choice->args[0], inside);
     return choice->args[1];
   }
   if (kind != ReduceKind::kSum) return std::nullopt;

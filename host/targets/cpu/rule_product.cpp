@@ -32,6 +32,7 @@
 #include "host/support/divide.h"
 #include "host/targets/common/kernel_rules.h"
 #include "host/targets/cpu/rules.h"
+#include "host/tensor/conjunction.h"
 
 namespace gantry::cpu {
 namespace {
@@ -150,16 +151,6 @@ void schedule_accumulators(Stage& anchor, size_t row_axis, bool half, const cost
   vectorize_block(anchor, axes.back(), tile.channel_block(), tile.lanes);
 }
 
-void conjuncts(const Expr& e, std::vector<Expr>& out) {
-  const auto* node = e.as<BinaryNode>();
-  if (node && node->op == BinaryOp::kAnd) {
-    conjuncts(node->a, out);
-    conjuncts(node->b, out);
-    return;
-  }
-  out.push_back(e);
-}
-
 // Windows that reach beyond the image multiply zeros there. Points along `axis` are left out where they do.
 void skip_padding(Stage& anchor, const IterVarPtr& axis) {
   walk(anchor.op()->body, [&](const Expr& e) {
@@ -173,7 +164,7 @@ void skip_padding(Stage& anchor, const IterVarPtr& axis) {
     for (size_t i = 0; i < read->indices.size(); ++i)
       at.emplace_back(read->op->axes[i]->var.as<VarNode>(), read->indices[i]);
     std::vector<Expr> conditions;
-    conjuncts(padded->args[0], conditions);
+    collect_conjuncts(padded->args[0], conditions);
     for (const Expr& condition : conditions) {
       const Expr here = substitute(condition, at);
       if (mentions(here, axis->var)) anchor.skip_unless(here);
