@@ -30,6 +30,12 @@ CLI::Validator between(Number least, Number most) {
       "");
 }
 
+/// Of one run.
+inline CLI::Validator is_thread_count() {
+  constexpr int kMostThreads = 1024;
+  return between(1, kMostThreads);
+}
+
 /// Of made-up data.
 inline CLI::Validator is_seed() {
   return between(uint64_t{0}, std::numeric_limits<uint64_t>::max());

@@ -17,8 +17,6 @@
 namespace gantry::cli {
 namespace {
 
-constexpr int kMostThreads = 1024;
-
 /// Of the CPU, also beside a GPU.
 const CpuFamily& cpu_family_of(const Target& target) {
   return target.host != nullptr ? *target.host->family : *target.family;
@@ -86,7 +84,7 @@ void add_way_options(CLI::App& command, ConformanceWay& way) {
   command.add_option("--opt", way.opt_level, kOptHelp)->type_name("0..3")->check(between(0, 3));
   command.add_option("--threads", way.threads, "Threads of each test; default 1")
       ->type_name("N")
-      ->check(between(1, kMostThreads));
+      ->check(is_thread_count());
   command.add_flag("--no-cache", way.no_cache,
                    "Compile every kernel, also those that were compiled before (see `gantry cache`)");
   add_duration(command, "--timeout", way.timeout_seconds, "Time for each test; default 60s");

@@ -18,8 +18,6 @@
 namespace gantry::cli {
 namespace {
 
-constexpr int kMostThreads = 1024;
-
 /// The device by its name; user errors for options that only another one has.
 runtime::DeviceName device_of(const ExecutionOptions& options) {
   const auto device = runtime::parse_device(options.device);
@@ -153,7 +151,7 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
       ->type_name("auto|fp32|fp32-split|fp32-split3|bf16|tf32|fp16");
   command.add_option("--threads", options.threads, "Threads; default: one a physical core")
       ->type_name("N")
-      ->check(between(1, kMostThreads));
+      ->check(is_thread_count());
   command
       .add_option(
           "--cpus", options.cpus,

@@ -18,7 +18,6 @@
 namespace gantry::cli {
 namespace {
 
-constexpr int kMostThreads = 1024;
 // More names than one reads; --verbose has all.
 constexpr size_t kNamesSaid = 6;
 
@@ -81,7 +80,7 @@ void add_record_threads_option(CLI::App& command, int& threads) {
       .add_option("--record-threads", threads,
                   "Of --records those of so many threads; default: all, where they are of one number")
       ->type_name("N")
-      ->check(between(1, kMostThreads))
+      ->check(is_thread_count())
       ->needs(command.get_option("--records"));
 }
 
