@@ -252,16 +252,17 @@ std::string disturbance_text(const Measurement& m) {
 
 std::vector<std::string> machine_warnings(const Measurement& m) {
   std::vector<std::string> warnings;
+  const MachineSummary s = summarise_machine(m);
+  const bool is_shared = s.others_share.value_or(0) > kMuchOtherLoad;
   if (const std::string text = disturbance_text(m); m.uses_disturbed && !text.empty()) {
     warnings.push_back(
-        text +
-        ": something outside of this machine's sight used them, such as another virtual machine on the same "
-        "cores; too little was undisturbed to count alone, so that the times are too long; measure at "
-        "another "
-        "time, longer with --duration, or on a machine whose cores are its own");
+        fmt::format("{}: {}something outside of this machine's sight used them, such as another virtual "
+                    "machine on the same cores; too little was undisturbed to count alone, so that the times "
+                    "are too long; measure at another time, longer with --duration, or on a machine whose "
+                    "cores are its own",
+                    text, is_shared ? "other processes of this machine, or " : ""));
   }
-  const MachineSummary s = summarise_machine(m);
-  if (s.others_share.value_or(0) > kMuchOtherLoad) {
+  if (is_shared) {
     warnings.push_back(fmt::format("other processes took {:.0f} % of the machine's CPU time meanwhile",
                                    100 * *s.others_share));
   }

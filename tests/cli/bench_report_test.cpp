@@ -249,7 +249,14 @@ TEST(BenchReport, WhereTooLittleIsUndisturbedAllCountsWithAWarning) {
   EXPECT_EQ(json["machine"]["disturbed_share"], 0.6);
   EXPECT_THAT(measurement_warnings(m, report.options),
               Contains(AllOf(HasSubstr("gave 0.62 of their speed for 60 % of the time"),
-                             HasSubstr("another virtual machine"))));
+                             HasSubstr("time: something outside"), HasSubstr("another virtual machine"))));
+  for (ProcessMeasurement& process : m.processes) {
+    rpc::ProbeReading last;
+    last.others_share = 0.9;
+    process.readings = {{}, last};
+  }
+  EXPECT_THAT(measurement_warnings(m, report.options),
+              Contains(HasSubstr("time: other processes of this machine, or something outside")));
 }
 
 TEST(BenchReport, OfBoardsThatShowNoPulsesNothingIsSaid) {
