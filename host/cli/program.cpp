@@ -111,6 +111,12 @@ bool helps_unknown_command(const CLI::App& app) {
          !shown_commands(*chosen_command(app)).empty();
 }
 
+/// Whether what is wrong is that none of the command's own commands is given.
+bool lacks_command(const CLI::App& command, const CLI::ParseError& error) {
+  return error.get_name() == "RequiredError" && command.get_require_subcommand_min() > 0 &&
+         command.get_subcommands().empty() && command.remaining(true).empty();
+}
+
 /// A message for a command line that the parser refuses.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = chosen_command(app);
@@ -122,8 +128,11 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     const std::string near = did_you_mean(name, option_names(command));
     return fmt::format("unknown option '{}'{}{}", name, near.empty() ? takers_text(app, name) : near, help);
   }
-  if (unknown.empty()) return parse_message(error) + help;
   const std::vector<std::string> commands = subcommand_names(command);
+  if (lacks_command(*command, error))
+    return fmt::format("`{}` is followed by one of {}{}", full_name(*command), fmt::join(commands, ", "),
+                       help);
+  if (unknown.empty()) return parse_message(error) + help;
   if (commands.empty()) return fmt::format("unexpected argument '{}'{}", unknown[0], help);
   return fmt::format("unknown command '{}'{}{}", unknown[0], did_you_mean(unknown[0], commands), help);
 }

@@ -97,6 +97,8 @@ TEST_F(Program, WrongNamesAreAnsweredWithTheNearest) {
   expect_user_error("boards lst", "did you mean 'list'");
   expect_user_error("boards lst --help", "did you mean 'list'");
   expect_user_error("upload --help", "unknown command 'upload'");
+  expect_user_error("records", "`gantry records` is followed by one of list, ");
+  expect_user_error("farm", "register, status, drain, resume");
   EXPECT_EQ(gantry("bench x.onnx --help").code, 0);
   expect_user_error("run x.onnx --specialize N=1", "'--specialize'; `gantry compile` takes it");
   expect_user_error("zoo resnet81", "'resnet18'");
