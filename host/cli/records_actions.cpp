@@ -258,7 +258,9 @@ int verify_records(const RecordsOptions& options, const Invocation& invocation) 
   if (asked.empty()) {
     const records::Filter filter = filter_of(options);
     if (store->count(filter) == 0) user_error("{}", no_such_records(*store, filter));
-    user_error("{}: has no such records that decide anything", store->place());
+    user_error(
+        "{}: has no such records that decide anything; `gantry records list {} --best` has those that do",
+        store->place(), store->place());
   }
   // A board that there is not is no fault of a record.
   const rpc::BoardInfo machine = open_machine(options.verify.board, options.verify.key)->info();

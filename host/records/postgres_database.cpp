@@ -191,7 +191,8 @@ class PostgresDatabase : public Database {
   void expect_records(const StoreOptions& options) {
     if (!has_tables()) {
       if (!options.create)
-        user_error("{}: has no records yet; `gantry records import` makes their tables", place_);
+        user_error("{}: has no records yet; `gantry tune` and `gantry records import` make their tables",
+                   place_);
       make_tables();
     }
     const auto versions = run("SELECT version FROM gantry_schema");

@@ -158,7 +158,8 @@ class SqliteDatabase : public Database {
     std::error_code code;
     if (fs::is_directory(path_, code)) user_error("{}: is a folder, not a file of records", place_);
     if (!options.create && !fs::exists(path_, code))
-      user_error("{}: there is no such file of records; `gantry records import` makes one", place_);
+      user_error("{}: there is no such file of records; `gantry tune` and `gantry records import` make one",
+                 place_);
   }
 
   void open(const std::string& name, int flags) {

@@ -88,6 +88,9 @@ std::vector<std::vector<records::Record>> works_of_family(std::vector<std::vecto
     const std::vector<std::string>& own = families.at(work.front().key.setting.target);
     return std::ranges::find(own, training.family) == own.end();
   });
+  if (works.empty() && !first.empty())
+    user_error("there are no records of the family {}: they are of {}", training.family,
+               fmt::join(first, ", "));
   return works;
 }
 

@@ -77,6 +77,11 @@ class Verify(ProgramTest):
         self.assertEqual(self.verified(store)['again']['outcome'], 'misfit')
         self.assertEqual(self.gantry('records', 'list', store, '--best').stdout, '')
 
+    def test_trials_are_not_measured_which_is_said(self):
+        store = self.store('trials.db', confirmation=0)
+        said = self.gantry('records', 'verify', store, '--id', '1', status=1).stderr
+        self.assertIn('trials.db: has no such records that decide anything; `gantry records list trials.db --best`', said)
+
     def test_what_the_compiler_takes_by_itself_is_not_measured(self):
         store = self.store('same.db', decision=self.baseline, baseline='{form=plain}')
         self.assertIn('by itself', self.verified(store)['why'])
