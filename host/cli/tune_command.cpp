@@ -109,6 +109,7 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
   options->tune.tune.seconds = kDefaultSeconds;
   CLI::App* command = app.add_subcommand("tune", "Try on a machine by which decisions a model is faster");
   add_execution_options(*command, options->tune.execution);
+  command->get_option("MODEL")->description("A model (.onnx) or graph text (.gir)");
   command->add_option("-o,--output", options->output, "The tuned module")->type_name("OUT.gmod");
   command
       ->add_option("--decisions-out", options->decisions_out, "The decisions of all nodes, for --decisions")
