@@ -139,7 +139,7 @@ int compile(const Options& options, const Invocation& invocation) {
                               .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
                              invocation);
   check_kept_inputs(graph, options.kept_inputs, options.model);
-  CompileOptions compile = compile_options(targets, options.opt_level, progress);
+  CompileOptions compile = compile_options(targets, options.opt_level, progress, &invocation);
   compile.verify = options.verify;
   compile.cache = open_cache(!options.no_cache);
   compile.precision = precision;

@@ -53,8 +53,8 @@ Json plan_of_model(const std::filesystem::path& path, const InspectOptions& insp
                                     .custom_ops = inspect.custom_ops,
                                     .kept_inputs = {inspect.kept_inputs.begin(), inspect.kept_inputs.end()}},
                                    invocation);
-  CompileOptions options =
-      compile_options({find_target(target.empty() ? "native" : target)}, /*opt_level=*/3, progress);
+  CompileOptions options = compile_options({find_target(target.empty() ? "native" : target)}, /*opt_level=*/3,
+                                           progress, &invocation);
   options.cache = open_cache(true);
   std::optional<CompiledProgram> compiled;
   options.observer.lowered = [&](LoweredProgram lowered, const Target& lowered_for) {

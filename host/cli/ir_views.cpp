@@ -284,7 +284,7 @@ int show_ir(const IrOptions& options, const Invocation& invocation) {
   check_kept_inputs(graph, options.kept_inputs, options.model);
 
   Progress progress(invocation.verbosity());
-  CompileOptions compile = compile_options({target}, options.opt_level, progress);
+  CompileOptions compile = compile_options({target}, options.opt_level, progress, &invocation);
   compile.verify = options.verify;
   compile.precision = precision;
   compile.optimize = optimize;

@@ -153,7 +153,8 @@ void check_kept_inputs(const std::vector<std::string>& inputs, const std::vector
   }
 }
 
-CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress) {
+CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress,
+                               const Invocation* invocation) {
   CompileOptions options;
   options.targets = std::move(targets);
   options.opt_level = opt_level;
@@ -161,6 +162,14 @@ CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progr
   options.observer.progress = [&](const std::string& what, double done) {
     progress.update("compiling: " + what, done);
   };
+  if (invocation != nullptr) {
+    options.observer.note = [&progress, invocation,
+                             said = std::set<std::string>()](const std::string& what) mutable {
+      if (!said.insert(what).second) return;
+      progress.clear();
+      invocation->note(what);
+    };
+  }
   return options;
 }
 
@@ -264,7 +273,7 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     progress.update("reading " + request.file.string(), -1);
     Graph graph = import_model(request.file, import_options(request), invocation);
     check_kept_inputs(graph, request.expected_inputs, request.file.string());
-    CompileOptions options = compile_options({target}, request.opt_level, progress);
+    CompileOptions options = compile_options({target}, request.opt_level, progress, &invocation);
     options.precision = request.precision;
     options.optimize = request.optimize;
     options.decisions = request.decisions;

@@ -74,7 +74,8 @@ void add_gpu_variant(ModuleBuilder& builder, const Program& program, const Targe
                                            options.cache.get(), spans);
   GpuImage gpu =
       build_gpu_image_with_calls(on_gpu, custom_calls(program, target, true), target, options.threads, spans);
-  if (!gpu.note.empty()) spdlog::info("{}: {}", target.name, gpu.note);
+  if (!gpu.note.empty() && options.observer.note)
+    options.observer.note(fmt::format("{}: {}", target.name, gpu.note));
   for (const GpuEntry& entry : gpu.entries) {
     spdlog::debug("{}: {} registers, {} bytes spilled", entry.symbol, entry.registers, entry.spill_bytes);
   }

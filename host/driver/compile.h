@@ -53,6 +53,9 @@ struct CompileObserver {
   std::function<void(LoweredProgram program, const Target& target)> lowered;
   /// What is being done and how far it is, 0 to 1.
   std::function<void(const std::string& what, double done)> progress;
+  /// What is worth knowing but not asked for: that a GPU's program runs on the CPU beside it, say, and why.
+  /// The same may be said again.
+  std::function<void(const std::string& what)> note;
   /// Hears when each pass, and each kernel's lowering and code, began and ended, on which thread; null:
   /// nobody listens. It must outlive the compilation.
   SpanRecorder* spans = nullptr;

@@ -1,6 +1,6 @@
 #include "host/driver/program.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -274,8 +274,10 @@ GraphDecisions optimise(Graph& graph, const Target& target, const CompileOptions
   const bool has_builtins = calls_builtins(graph.main);
   if (!target.for_gpu() || !(binds_symbols(graph.main) || has_builtins))
     return run_graph_passes(graph, target, options);
-  spdlog::info("{}: {}, so the whole model runs on the CPU", target.name,
-               has_builtins ? "it decodes images, makes strings or looks into them" : "sizes depend on data");
+  if (options.observer.note)
+    options.observer.note(fmt::format(
+        "{}: {}, so the whole model runs on the CPU", target.name,
+        has_builtins ? "it decodes images, makes strings or looks into them" : "sizes depend on data"));
   GraphDecisions decisions = run_graph_passes(graph, host_target(target), options);
   run_on_cpu(graph.main);
   return decisions;

@@ -49,7 +49,7 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
                                    .kept_inputs = {request.kept_inputs.begin(), request.kept_inputs.end()}},
                                   invocation);
   cli::check_kept_inputs(graph, request.kept_inputs, request.file, "keep_inputs: ");
-  CompileOptions options = cli::compile_options(targets, request.opt_level, progress);
+  CompileOptions options = cli::compile_options(targets, request.opt_level, progress, &invocation);
   options.observer.progress = [](const std::string&, double) { Listener::check_interrupt(); };
   options.precision = precision;
   options.optimize = optimize;

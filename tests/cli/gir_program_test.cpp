@@ -81,6 +81,27 @@ TEST_F(Gir, OfNoFiniteElementThereIsNoLargestOne) {
   }
 }
 
+TEST_F(Gir, WhatIsWorthKnowingOfAGpusProgramIsSaidOnStderrOnce) {
+  folders_.write("late.gir", R"(gir 1
+fn @main(%x: Tensor[(4), f32]) -> Tensor[(1, n), i64] {
+  %0 = cast(%x, to=i64)
+  %1 = sum(%0, axes=[0], keepdims=false)
+  %2 = bind_dims(%1, symbols=(n))
+  %3 = nonzero_positions(%x, extents=(n))
+  return %3 as "y"
+}
+)");
+  const std::vector<std::string> words = {"compile",    "late.gir", "--target",
+                                          "cuda:sm_86", "--json",   "--force"};
+  const Outcome outcome = gantry(words);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(json::accept(outcome.out)) << outcome.out;
+  const std::string note = "gantry: cuda:sm_86: sizes depend on data, so the whole model runs on the CPU\n";
+  const size_t at = outcome.err.find(note);
+  EXPECT_NE(at, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(note, at + 1), std::string::npos) << outcome.err;
+}
+
 TEST_F(Gir, TextOfAnImportedNetworkCompilesToTheSameModule) {
   const std::vector<std::vector<std::string>> networks = {{"squeezenet1_1", "--size", "64"}, {"mobilenet_v2", "--size", "32"}, {"bert_tiny", "--dynamic"}};
   for (std::vector<std::string> network : networks) {
