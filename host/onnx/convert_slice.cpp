@@ -102,6 +102,8 @@ void split(NodeImport& n, const Shape& sizes) {
     auto count = static_cast<int64_t>(n.output_count());
     if (count == 0) n.fail("has no outputs");
     bool uneven = n.has_attribute("num_outputs");
+    if (uneven && n.integer("num_outputs", count) != count)
+      n.fail("its num_outputs is {}, but it has {} outputs", n.integer("num_outputs", count), count);
     if (!uneven && provably_different(mod(extent, count), 0))
       n.fail("{} does not split into {} equal parts", x->type.str(), count);
     Dim chunk = ceildiv(extent, count), left = extent;

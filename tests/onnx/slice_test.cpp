@@ -126,5 +126,21 @@ TEST(Slice, ExtentsStaySimpleWhereNoBoundCanBeNegative) {
   EXPECT_EQ(extent(0, "length", 1), length);
 }
 
+TEST(Split, AsManyPartsAsItsAttributeSays) {
+  const auto import_split = [](int parts) {
+    onnx::ModelProto proto;
+    const std::string text = fmt::format(
+        "ir_version: 8 opset_import {{ version: 18 }} graph {{ name: 'g' input {{ name: 'x' type {{ tensor_type {{ "
+        "elem_type: 1 shape {{ dim {{ dim_value: 7 }} }} }} }} }} node {{ op_type: 'Split' input: 'x' output: 'y' "
+        "output: 'z' attribute {{ name: 'num_outputs' type: INT i: {} }} }} output {{ name: 'y' }} output {{ name: "
+        "'z' }} }}",
+        parts);
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
+    return import_onnx_bytes(proto.SerializeAsString(), ".");
+  };
+  EXPECT_EQ(import_split(2).main.outputs.at(1)->type.shape, Shape{3});
+  EXPECT_THROW(import_split(7), Error);
+}
+
 }  // namespace
 }  // namespace gantry
