@@ -120,9 +120,10 @@ void embed(NodeImport& n, const Decode& decoded, std::optional<size_t> positions
   const Term gamma = decoded(5, Term::input(n, 5));
   Value* beta = n.has(6) ? static_cast<Value*>(decoded(6, Term::input(n, 6))) : nullptr;
   n.set(0, layer_norm(sum, gamma, beta, n.number("epsilon", 1e-12)));
-  if (n.wants(1)) {  // how many words of each sequence count
+  if (n.wants(1)) {  // how many words of each sequence count: those whose mask is 1
     const Term none = Term::filled(n, DType::kI32, 0, {words.dim(0)});
-    n.set(1, n.has(7) ? gantry::sum(Term::input(n, 7).cast(DType::kI32), {1}) : none);
+    const auto ones = [](const Term& mask) { return equal(mask, mask.number_like(1)); };
+    n.set(1, n.has(7) ? gantry::sum(ones(Term::input(n, 7)).cast(DType::kI32), {1}) : none);
   }
   if (n.wants(2)) n.set(2, sum);
 }

@@ -205,6 +205,18 @@ TEST(FusedConv, WithAnActivationThatIsUnknownIsRefused) {
   EXPECT_THROW(results(model, inputs), Error);
 }
 
+TEST(EmbedLayerNormalization, CountsTheWordsWhoseMaskIsOne) {
+  const Inputs inputs{{"ids", {{2, 3}, {1, 0, 1, 0, 1, 1}, DType::kI32}},
+                      {"mask", {{2, 3}, {1, 0, 1, 2, 1, -1}, DType::kI32}}};
+  const std::string tables = initializer("words", 1, {2, 2}, {1, 2, 4, 8}) +
+                             initializer("positions", 1, {3, 2}, {1, 2, 3, 4, 5, 6}) +
+                             initializer("gamma", 1, {2}, {1, 1}) + initializer("beta", 1, {2}, {0, 0});
+  const auto model =
+      parse(tables + node("EmbedLayerNormalization", "ids - words positions - gamma beta mask", "y counts", kMicrosoft),
+            inputs, "counts", kNewest);
+  expect_near(results(model, inputs)[0], {2, 1}, 0);
+}
+
 TEST(QEmbedLayerNormalization, LooksQuantisedRowsUp) {
   const Inputs inputs{{"ids", {{1, 2}, {1, 0}, DType::kI32}}};
   const Values words{10, 20, 30, 130, 140, 120}, positions{1, 2, 9, 250, 200, 128}, gamma{100, 120, 140},
