@@ -283,6 +283,8 @@ ConstantPtr TensorReader::read_external(const onnx::TensorProto& tensor, const T
     if (entry.key() == "offset") offset = parse_number(entry.value(), "offset", what);
     if (entry.key() == "length") length = parse_number(entry.value(), "length", what);
   }
+  if (location.find('\0') != std::string::npos)
+    user_error("{}: the name of its external data has a zero byte", what);
   const auto full = path_inside(directory_, location);
   if (!full) user_error("{}: its external data '{}' lies outside the model's folder", what, location);
   auto& file = files_[full->string()];
@@ -291,8 +293,8 @@ ConstantPtr TensorReader::read_external(const onnx::TensorProto& tensor, const T
     file = std::make_shared<MappedFile>(*full);
   }
   if (offset > file->size() || length > file->size() - offset) {
-    user_error("{}: its external data should be bytes {} to {} of {}, which has only {}: truncated?", what,
-               offset, offset + length, full->string(), file->size());
+    user_error("{}: its external data should be {} bytes from byte {} on of {}, which has only {}: truncated?",
+               what, length, offset, full->string(), file->size());
   }
   return from_bytes(type, file->data() + offset, length, file, what);
 }

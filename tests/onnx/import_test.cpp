@@ -238,6 +238,14 @@ TEST(Import, ExternalDataStaysInTheModelsFolder) {
   }
 }
 
+TEST(Import, ANameOfExternalDataHasNoZeroByte) {
+  const std::string bytes = model(
+      "initializer { name: 'w' dims: 4 data_type: 1 data_location: EXTERNAL external_data { key: 'location' "
+      "value: 'data\\000.bin' } } " +
+      input("x", kN3) + node("Add", "x w", "y") + output("y"));
+  EXPECT_THAT(error_of(bytes), HasSubstr("initialiser 'w': the name of its external data has a zero byte"));
+}
+
 TEST(Import, ExternalDataMayBeLinksIntoTheFolderThatTheModelIsALinkInto) {
   const auto root = std::filesystem::path(testing::TempDir()) / "linked_model";
   std::filesystem::remove_all(root);
