@@ -150,10 +150,34 @@ const onnx::FunctionProto* Importer::function_of(const onnx::NodeProto& node) co
   return it == functions.end() ? nullptr : &*it;
 }
 
+int64_t Importer::nodes_of(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  int64_t count = 0;
+  const auto add = [&count](int64_t more) { count = std::min(count + more, kMostCalledNodes + 1); };
+  for (const onnx::NodeProto& node : nodes) {
+    add(1);
+    if (const onnx::FunctionProto* function = function_of(node)) add(nodes_of_call(*function));
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) add(nodes_of(attribute.g().node()));
+      for (const onnx::GraphProto& body : attribute.graphs()) add(nodes_of(body.node()));
+    }
+  }
+  return count;
+}
+
+int64_t Importer::nodes_of_call(const onnx::FunctionProto& function) {
+  // While they are counted, one that calls itself has none: it is refused for its depth.
+  const auto [known, fresh] = called_nodes_.emplace(&function, 0);
+  if (!fresh) return known->second;
+  const int64_t count = nodes_of(function.node());
+  return called_nodes_[&function] = count;
+}
+
 void Importer::call_function(const onnx::FunctionProto& function, const onnx::NodeProto& node,
                              const std::string& name) {
   constexpr int kDeepest = 64;
   if (depth_ == kDeepest) user_error("node {}: functions call each other more than {} deep", name, kDeepest);
+  if (nodes_of_call(function) > kMostCalledNodes)
+    user_error("node {}: its function, with those that it calls, has more than {} nodes", name, kMostCalledNodes);
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
     throw BrokenModel(
         fmt::format("node {} has {} inputs and {} outputs, but its function takes {} and gives {}", name,

@@ -9,6 +9,7 @@
 #include "host/graph/late_values.h"
 #include "host/onnx/declared_dim.h"
 #include "host/onnx/importer.h"
+#include "host/onnx/malformed.h"
 #include "host/ops/builder.h"
 #include "host/ops/elementwise.h"
 #include "host/support/error.h"
@@ -39,6 +40,7 @@ void Importer::check_declared(const onnx::ValueInfoProto& output, const Value& v
 void Importer::add_outputs(const onnx::GraphProto& graph) {
   if (graph.output_size() == 0) user_error("the model has no outputs");
   std::set<std::string> met, taken;
+  Malformed malformed;
   for (const onnx::ValueInfoProto& output : graph.output()) taken.insert(output.name());
   for (const onnx::ValueInfoProto& output : graph.output()) {
     onnx::ValueInfoProto named = output;
@@ -53,8 +55,12 @@ void Importer::add_outputs(const onnx::GraphProto& graph) {
       add_output_of(lookup(output.name(), "the model's output"), named);
     } catch (const ReadsUnknown&) {
       continue;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kUser) throw;
+      malformed.add(error);
     }
   }
+  malformed.throw_any("outputs");
 }
 
 void Importer::add_output_of(Binding& binding, const onnx::ValueInfoProto& output) {

@@ -16,6 +16,7 @@
 #include "host/onnx/malformed.h"
 #include "host/onnx/node_reads.h"
 #include "host/onnx/op_arity.h"
+#include "host/onnx/op_attributes.h"
 #include "host/onnx/sparse_tensor.h"
 #include "host/support/error.h"
 
@@ -50,10 +51,14 @@ Graph Importer::import_supported() {
   open_.push_back({&graph_.main, 0, {}, {}});
   scopes_.emplace_back();
   declared_ranks_.add(graph);
-  take_initializers(*model_->mutable_graph());
-  add_inputs(graph);
-  convert_nodes(graph);
-  add_outputs(graph);
+  WrongParts wrong;
+  wrong.run("initialisers", [&] { take_initializers(*model_->mutable_graph()); });
+  wrong.run("inputs", [&] { add_inputs(graph); });
+  // Where they are wrong, some are not defined.
+  for (const onnx::ValueInfoProto& input : graph.input()) define_unknown(input.name(), "the model");
+  wrong.run("nodes", [&] { convert_nodes(graph); });
+  wrong.run("outputs", [&] { add_outputs(graph); });
+  wrong.throw_any();
   throw_unsupported("");
   graph_.main.drop_unused_constants();
   return std::move(graph_);
@@ -119,11 +124,13 @@ Value* Importer::materialise(Binding& binding, const std::string& name) {
   return binding.value = dims_as_data(*binding.contents, name);
 }
 
-void Importer::add_sparse_initializers(const onnx::GraphProto& graph, bool may_stay_open) {
+void Importer::add_sparse_initializers(const onnx::GraphProto& graph, bool may_stay_open,
+                                       Malformed& malformed) {
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
     if (&graph == &model_->graph() && kept_inputs_.count(tensor.values().name()) != 0) continue;
-    add_initializer(tensor.values().name(), may_stay_open,
-                    [&](const std::string& what) { return dense_tensor(tensors_, tensor, what); });
+    add_initializer(
+        tensor.values().name(), may_stay_open,
+        [&](const std::string& what) { return dense_tensor(tensors_, tensor, what); }, malformed);
   }
 }
 
@@ -135,24 +142,31 @@ void Importer::keep_inputs(const onnx::GraphProto& graph) {
 
 void Importer::take_initializers(onnx::GraphProto& graph) {
   keep_inputs(graph);
-  add_sparse_initializers(graph, !options_.freeze);
+  Malformed malformed;
+  add_sparse_initializers(graph, !options_.freeze, malformed);
   for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
     if (kept_inputs_.count(tensor.name()) != 0) continue;
-    add_initializer(tensor.name(), !options_.freeze,
-                    [&](const std::string& what) { return tensors_.take(tensor, what); });
+    add_initializer(
+        tensor.name(), !options_.freeze, [&](const std::string& what) { return tensors_.take(tensor, what); },
+        malformed);
   }
+  malformed.throw_any("initialisers");
 }
 
 void Importer::add_initializers(const onnx::GraphProto& graph) {
-  add_sparse_initializers(graph, false);
+  Malformed malformed;
+  add_sparse_initializers(graph, false, malformed);
   for (const onnx::TensorProto& tensor : graph.initializer()) {
-    add_initializer(tensor.name(), false,
-                    [&](const std::string& what) { return tensors_.read(tensor, what); });
+    add_initializer(
+        tensor.name(), false, [&](const std::string& what) { return tensors_.read(tensor, what); },
+        malformed);
   }
+  malformed.throw_any("initialisers");
 }
 
 void Importer::add_initializer(const std::string& name, bool may_stay_open,
-                               const std::function<ConstantPtr(const std::string& what)>& read) {
+                               const std::function<ConstantPtr(const std::string& what)>& read,
+                               Malformed& malformed) try {
   const std::string what = fmt::format("initialiser '{}'", name);
   Binding binding;
   if (!collect(what, [&] { binding.constant = read(what); })) return define_unknown(name, "an initialiser");
@@ -162,6 +176,10 @@ void Importer::add_initializer(const std::string& name, bool may_stay_open,
     binding.constant = nullptr;
   }
   define(name, std::move(binding), "an initialiser");
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::kUser) throw;
+  malformed.add(error);
+  define_unknown(name, "an initialiser");
 }
 
 // --- nodes
@@ -176,6 +194,7 @@ void Importer::convert_nodes(const onnx::GraphProto& graph) {
   } opened(*this, graph);
   NodeList list;
   list.nodes = nodes_in_order(graph);
+  for (const onnx::NodeProto* node : nodes_in_cycles(graph)) in_cycles_.insert(node);
   for (const onnx::ValueInfoProto& output : graph.output()) list.results.insert(output.name());
   convert_list(list);
 }
@@ -211,10 +230,44 @@ void Importer::check_arity(const onnx::NodeProto& node, const std::string& name)
   check(node.output(), most->outputs, "outputs");
 }
 
+void Importer::check_attributes(const onnx::NodeProto& node, const std::string& name) const {
+  const std::string domain = domain_name(node.domain());
+  const int64_t opset = opset_of(node.domain());
+  std::vector<std::string> unknown;
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name().starts_with("__")) continue;  // an exporter's own notes, as onnx has it
+    if (!has_attribute(domain, node.op_type(), opset, attribute.name()).value_or(true))
+      unknown.push_back(fmt::format("'{}'", attribute.name()));
+  }
+  if (unknown.empty()) return;
+  const std::string names =
+      fmt::format("attribute{} {}", unknown.size() == 1 ? "" : "s", fmt::join(unknown, ", "));
+  const std::string op = domain.empty() ? node.op_type() : domain + "::" + node.op_type();
+  const std::string text = fmt::format("node {} ({}): has the {}, which {} of opset {} has not", name,
+                                       node.op_type(), names, op, opset);
+  if (domain == kMicrosoft || opset_ > kNewestOpset)
+    throw Unsupported(UnsupportedKind::kAttribute, names, text);
+  throw BrokenModel(text + ": export the model again, or for the opset that it is of");
+}
+
+void Importer::check_cycle(const onnx::NodeProto& node, const std::string& name) const {
+  if (!in_cycles_.contains(&node)) return;
+  // In a body it may be what the graph around it calls so: what defines the name again is wrong then.
+  const auto is_unknown = [this](const std::string& input) {
+    const Binding* binding = input.empty() ? nullptr : find(input);
+    return !input.empty() && (binding == nullptr || binding->unknown);
+  };
+  if (std::ranges::none_of(node.input(), is_unknown)) return;
+  throw BrokenModel(
+      fmt::format("node {} ({}): is in a cycle: what it reads is computed from its own results", name,
+                  node.op_type()));
+}
+
 void Importer::convert_node(const onnx::NodeProto& node, const std::string& name) {
   const CustomOp* custom = custom_op_of(node);
   const onnx::FunctionProto* function = custom == nullptr ? function_of(node) : nullptr;
   const Convert convert = custom == nullptr && function == nullptr ? converter_of(node) : nullptr;
+  check_cycle(node, name);
   if (custom == nullptr && function == nullptr && convert == nullptr) {
     met_unsupported_op_ = true;
     return skip_node(node, name);
@@ -224,6 +277,7 @@ void Importer::convert_node(const onnx::NodeProto& node, const std::string& name
     if (function != nullptr) return call_function(*function, node, name);
     if (custom != nullptr) return convert_custom(*custom, node, import);
     check_arity(node, name);
+    check_attributes(node, name);
     if (is_default_domain(node.domain()) && evaluate_contents(import)) return;
     convert(import);
   } catch (const ReadsUnknown&) {

@@ -19,6 +19,11 @@
 #include "host/onnx/tensor_data.h"
 #include "host/onnx/unsupported.h"
 
+namespace google::protobuf {
+template <typename Element>
+class RepeatedPtrField;
+}
+
 namespace onnx {
 class FunctionProto;
 class GraphProto;
@@ -31,6 +36,7 @@ class ValueInfoProto;
 
 namespace gantry {
 
+class Malformed;
 class NodeImport;
 struct BodyStart;
 struct Choice;
@@ -258,10 +264,11 @@ class Importer {
   void keep_inputs(const onnx::GraphProto& graph);
   /// Defines the names of the model's other initialisers, and takes their data out of it.
   void take_initializers(onnx::GraphProto& graph);
-  void add_sparse_initializers(const onnx::GraphProto& graph, bool may_stay_open);
-  /// `read` gives the data of what messages call `what`.
+  /// What is wrong with them is added to `malformed`.
+  void add_sparse_initializers(const onnx::GraphProto& graph, bool may_stay_open, Malformed& malformed);
+  /// `read` gives the data of what messages call `what`; the name of one that is wrong stands for something unknown.
   void add_initializer(const std::string& name, bool may_stay_open,
-                       const std::function<ConstantPtr(const std::string& what)>& read);
+                       const std::function<ConstantPtr(const std::string& what)>& read, Malformed& malformed);
   void add_inputs(const onnx::GraphProto& graph);
   TensorType input_type(const std::string& name, const onnx::TypeProto& type);
   /// How many elements an input has that is a sequence; nothing where the user does not say.
@@ -280,6 +287,9 @@ class Importer {
   Convert converter_of(const onnx::NodeProto& node) const;
   /// The model's function that the node calls; null if it calls none.
   const onnx::FunctionProto* function_of(const onnx::NodeProto& node) const;
+  /// How many nodes there are where functions are their bodies, up to kMostCalledNodes + 1.
+  int64_t nodes_of(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+  int64_t nodes_of_call(const onnx::FunctionProto& function);
   /// Converts the function's body in place of the node.
   void call_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, const std::string& name);
   /// The user's op that the node is; null if it is none.
@@ -292,6 +302,11 @@ class Importer {
   void convert_node(const onnx::NodeProto& node, const std::string& name);
   /// User error for more inputs or outputs than the op has.
   void check_arity(const onnx::NodeProto& node, const std::string& name) const;
+  /// User error for a node of a cycle, which cannot be computed.
+  void check_cycle(const onnx::NodeProto& node, const std::string& name) const;
+  /// User error for attributes that the op has not; those of ONNX Runtime's ops, and of newer opsets than gantry
+  /// knows, are Unsupported.
+  void check_attributes(const onnx::NodeProto& node, const std::string& name) const;
   void add_outputs(const onnx::GraphProto& graph);
   /// The outputs that one of the model's is.
   void add_output_of(Binding& binding, const onnx::ValueInfoProto& output);
@@ -320,10 +335,14 @@ class Importer {
   std::set<std::string> taken_symbols_;           ///< all symbols of inputs
   std::map<std::string, GivenSize> given_sizes_;  ///< by symbol: of the shapes and sizes that the user gave
   std::map<std::string, int> node_names_;
+  std::set<const onnx::NodeProto*> in_cycles_;  ///< of the graphs that are being converted, and were
   Assumptions assumptions_;
   size_t contradicted_outputs_ = 0;
   UnsupportedReport unsupported_;
   bool names_all_ = false, wrong_in_bodies_ = false;
+  /// Functions that call others twice, and these others twice, are more nodes than any memory holds.
+  static constexpr int64_t kMostCalledNodes = 250'000;
+  std::map<const onnx::FunctionProto*, int64_t> called_nodes_;  ///< those of a call
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
   bool met_unsupported_op_ = false;                        ///< they are listed when all are known
   std::vector<std::string>* held_warnings_ = nullptr;      ///< of the body that is read

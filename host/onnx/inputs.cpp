@@ -220,7 +220,10 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
   for (const onnx::ValueInfoProto& input : graph.input()) {
     const std::string& name = input.name();
     if (scopes_.back().count(name) != 0 && seen.count(name) == 0) continue;  // has an initialiser
-    if (++seen[name] > 1) user_error("the model has two inputs called '{}'", name);
+    if (++seen[name] > 1) {
+      malformed.add(BrokenModel(fmt::format("the model has two inputs called '{}'", name)));
+      continue;
+    }
     if (sequence_in(input.type()) || lacks_value(options_, input)) given.shapes.erase(name);
     const auto add = [&] {
       supported.push_back(model_input(input));
@@ -239,7 +242,6 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
     }
     names += (names.empty() ? "" : ", ") + name;
   }
-  malformed.throw_any("inputs");
   for (const auto& [name, value] : options_.values) {
     if (seen.count(name) == 0)
       user_error("there is no input '{}' to give a value to; the model's inputs are: {}", name, names);
@@ -255,6 +257,7 @@ void Importer::add_inputs(const onnx::GraphProto& graph) {
     }
     define_input(input);
   }
+  malformed.throw_any("inputs");
 }
 
 }  // namespace gantry

@@ -57,6 +57,14 @@ void Malformed::throw_any(std::string_view what) const {
   if (!texts_.empty()) throw MalformedModel(texts_, what, broken_);
 }
 
+void WrongParts::run(const char* what, const std::function<void()>& read) try {
+  read();
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::kUser) throw;
+  malformed_.add(error);
+  what_ = what_.empty() || what_ == what ? what : "parts of the model";
+}
+
 bool names_node(const std::string& message, const std::string& node) {
   const std::string_view text = message;
   if (text.starts_with(node) && ends_a_name(text.substr(node.size()))) return true;

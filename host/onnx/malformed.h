@@ -1,6 +1,7 @@
 // Nodes and inputs of a model that are wrong, for one message.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,19 @@ class Malformed {
  private:
   std::vector<std::string> texts_;
   bool broken_ = false;
+};
+
+/// What is wrong with a model, of whose parts one is read after the other.
+class WrongParts {
+ public:
+  /// Runs `read`, whose user error is kept: `what` it reads, as MalformedModel has it.
+  void run(const char* what, const std::function<void()>& read);
+  /// Throws MalformedModel if there was any.
+  void throw_any() const { malformed_.throw_any(what_); }
+
+ private:
+  Malformed malformed_;
+  std::string what_;
 };
 
 /// Whether the message begins with the node's name, or has it behind "node".

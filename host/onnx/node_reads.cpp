@@ -35,7 +35,9 @@ namespace {
 
 /// Of each node of a graph by which others it is read, and how many of its own it waits for.
 struct Readers {
-  explicit Readers(const onnx::GraphProto& graph) : of(graph.node_size()), waits(graph.node_size()) {
+  /// `add` adds the names that a node reads.
+  template <typename Add>
+  Readers(const onnx::GraphProto& graph, const Add& add) : of(graph.node_size()), waits(graph.node_size()) {
     std::unordered_map<std::string, int> makers;
     for (int i = 0; i < graph.node_size(); ++i) {
       for (const std::string& output : graph.node(i).output())
@@ -43,10 +45,10 @@ struct Readers {
     }
     for (int i = 0; i < graph.node_size(); ++i) {
       std::set<std::string> reads;
-      add_reads(graph.node(i), reads);
+      add(graph.node(i), reads);
       for (const std::string& name : reads) {
         const auto maker = makers.find(name);
-        if (maker == makers.end() || maker->second == i) continue;
+        if (maker == makers.end()) continue;
         of[static_cast<size_t>(maker->second)].push_back(i);
         ++waits[static_cast<size_t>(i)];
       }
@@ -57,24 +59,63 @@ struct Readers {
   std::vector<int> waits;
 };
 
-}  // namespace
-
-std::vector<const onnx::NodeProto*> nodes_in_order(const onnx::GraphProto& graph) {
-  Readers readers(graph);
+/// Lets the nodes go that wait for none, and then those that waited for these alone; `left` hears of each, the first of
+/// the graph first. The others keep a count above 0.
+void release(Readers& readers, const std::function<void(int)>& left) {
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (int i = 0; i < graph.node_size(); ++i)
-    if (readers.waits[static_cast<size_t>(i)] == 0) ready.push(i);
-  std::vector<const onnx::NodeProto*> order;
+  for (size_t i = 0; i < readers.waits.size(); ++i)
+    if (readers.waits[i] == 0) ready.push(static_cast<int>(i));
   while (!ready.empty()) {
     const int next = ready.top();
     ready.pop();
-    order.push_back(&graph.node(next));
+    left(next);
     for (const int reader : readers.of[static_cast<size_t>(next)])
       if (--readers.waits[static_cast<size_t>(reader)] == 0) ready.push(reader);
   }
+}
+
+}  // namespace
+
+std::vector<const onnx::NodeProto*> nodes_in_order(const onnx::GraphProto& graph) {
+  Readers readers(graph, [](const onnx::NodeProto& node, std::set<std::string>& reads) {
+    add_reads(node, reads);
+    // One that reads what it gives waits for nobody: a branch may have a name of the node's.
+    for (const std::string& output : node.output()) reads.erase(output);
+  });
+  std::vector<const onnx::NodeProto*> order;
+  release(readers, [&](int i) { order.push_back(&graph.node(i)); });
   for (int i = 0; i < graph.node_size(); ++i)
     if (readers.waits[static_cast<size_t>(i)] > 0) order.push_back(&graph.node(i));
   return order;
+}
+
+std::vector<const onnx::NodeProto*> nodes_in_cycles(const onnx::GraphProto& graph) {
+  const auto add_inputs = [](const onnx::NodeProto& node, std::set<std::string>& reads) {
+    reads.insert(node.input().begin(), node.input().end());
+  };
+  Readers readers(graph, add_inputs);
+  release(readers, [](int) {});
+  // What is left is in a cycle or behind one.
+  const auto comes_back = [&readers](int start) {
+    std::vector<bool> met(readers.of.size());
+    std::vector<int> next{start};
+    while (!next.empty()) {
+      const int at = next.back();
+      next.pop_back();
+      for (const int reader : readers.of[static_cast<size_t>(at)]) {
+        if (reader == start) return true;
+        if (met[static_cast<size_t>(reader)]) continue;
+        met[static_cast<size_t>(reader)] = true;
+        next.push_back(reader);
+      }
+    }
+    return false;
+  };
+  std::vector<const onnx::NodeProto*> nodes;
+  for (int i = 0; i < graph.node_size(); ++i) {
+    if (readers.waits[static_cast<size_t>(i)] > 0 && comes_back(i)) nodes.push_back(&graph.node(i));
+  }
+  return nodes;
 }
 
 }  // namespace gantry

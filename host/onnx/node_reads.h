@@ -22,4 +22,8 @@ bool reads_any(const onnx::NodeProto& node, const std::set<std::string>& names);
 /// for each other stay as they are, behind all others.
 std::vector<const onnx::NodeProto*> nodes_in_order(const onnx::GraphProto& graph);
 
+/// The nodes of a graph whose inputs are computed from their own results. What graphs inside of nodes read does not
+/// count: they may have names of their own.
+std::vector<const onnx::NodeProto*> nodes_in_cycles(const onnx::GraphProto& graph);
+
 }  // namespace gantry

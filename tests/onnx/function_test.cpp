@@ -103,5 +103,24 @@ TEST(Function, AFunctionThatCallsItselfIsAnError) {
   EXPECT_THROW(results(parse(node("Loop", "x", "q", kLocal), kTwo, "q", kOpsets, loop), kTwo), Error);
 }
 
+// 40 functions, each of which calls the one before it twice: 2^40 nodes.
+TEST(Function, FunctionsOfMoreNodesThanAnyMemoryHoldsAreAnError) {
+  std::string functions = function("F0", "x", "r", node("Neg", "x", "r"));
+  for (int i = 1; i <= 40; ++i) {
+    const std::string inner = fmt::format("F{}", i - 1);
+    functions +=
+        function(fmt::format("F{}", i), "x", "r", node(inner, "x", "t", kLocal) + node(inner, "t", "r", kLocal));
+  }
+  try {
+    results(parse(node("F40", "x", "q", "name: 'n' " + kLocal), kTwo, "q", kOpsets, functions), kTwo);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    EXPECT_NE(std::string(error.what()).find("node n: its function, with those that it calls, has more than"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace gantry

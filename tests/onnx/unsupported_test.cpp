@@ -260,6 +260,74 @@ TEST(Malformed, InputsWithoutShapesAreNamedTogether) {
   EXPECT_THAT(text, Not(HasSubstr("--shape x=")));
 }
 
+std::string flag() {
+  return "input { name: 'flag' type { tensor_type { elem_type: 9 shape { } } } } ";
+}
+std::string graph(const std::string& name, const std::string& inputs, const std::string& nodes,
+                  const std::string& outputs) {
+  std::string text;
+  std::stringstream in(inputs), out(outputs);
+  for (std::string value; in >> value;) text += "input { name: '" + value + "' } ";
+  for (std::string value; out >> value;) text += "output { name: '" + value + "' } ";
+  return attribute(name, "type: GRAPH g { " + text + nodes + " }");
+}
+
+TEST(Malformed, InputsOfOneNameAreToldBesideOthersThatAreWrong) {
+  const std::string text =
+      message(model(tensor("input", "x", 1) + tensor("input", "x", 1) +
+                    "input { name: 'a' type { tensor_type { elem_type: 1 } } } " + tensor("output", "y", 1) +
+                    node("Add", "sum", "x a", "z") + node("Relu", "last", "x", "y")));
+  EXPECT_THAT(text, testing::AllOf(HasSubstr("2 inputs are wrong:"), HasSubstr("two inputs called 'x'"),
+                                   HasSubstr("--shape a="), Not(HasSubstr("sum"))));
+}
+
+TEST(Malformed, OutputsThatNothingDefinesAreNamedTogether) {
+  const std::string text = message(model(kFloats + tensor("output", "gone", 1) + tensor("output", "lost", 1) +
+                                         node("Relu", "last", "x", "y")));
+  EXPECT_THAT(text, testing::AllOf(HasSubstr("2 outputs are wrong:"), HasSubstr("uses 'gone'"),
+                                   HasSubstr("uses 'lost'"), Not(HasSubstr("'y'"))));
+}
+
+TEST(Malformed, InitialisersThatAreWrongAreNamedTogether) {
+  const auto short_of = [](const std::string& name) {
+    return "initializer { name: '" + name + "' dims: 4 data_type: 1 raw_data: 'abc' } ";
+  };
+  const std::string sound = "initializer { name: 'w' data_type: 1 float_data: 1 } ";
+  const std::string text =
+      message(model(kFloats + short_of("a") + sound + sound + short_of("b") +
+                    "initializer { name: 'far' dims: 4 data_type: 1 data_location: EXTERNAL "
+                    "external_data { key: 'location' value: 'not-there' } } " +
+                    node("Add", "sum", "a b", "c") + node("Mul", "product", "c far", "d") +
+                    node("Add", "last", "x w", "y")));
+  EXPECT_THAT(text, HasSubstr("4 initialisers are wrong:"));
+  for (const char* part : {"'a' has 3 bytes", "'b' has 3 bytes", "defines 'w'", "not-there"})
+    EXPECT_THAT(text, HasSubstr(part));
+  for (const char* name : {"sum", "product", "last"}) EXPECT_THAT(text, Not(HasSubstr(name)));
+}
+
+TEST(Malformed, WhateverIsWrongIsToldInOneMessage) {
+  const Refusal r = refusal(model(
+      kFloats + tensor("output", "gone", 1) + "input { name: 'a' type { tensor_type { elem_type: 1 } } } " +
+      "initializer { name: 'w' dims: 4 data_type: 1 raw_data: 'abc' } " + node("Conv", "alone", "x", "b") +
+      node("Transmogrify", "nz", "x", "c") + node("Relu", "last", "x", "y")));
+  EXPECT_THAT(r.of("Transmogrify (opset 16)").nodes, ElementsAre("nz"));
+  for (const char* part : {"4 parts of the model are wrong:", "initialiser 'w'", "input 'a'", "node alone (Conv)",
+                           "uses 'gone'"})
+    EXPECT_THAT(r.text, HasSubstr(part));
+}
+
+TEST(Malformed, AllNodesOfACycleAreNamed) {
+  const std::string text =
+      message(model(kFloats + node("Add", "into", "x b", "a") + node("Relu", "round", "a", "b") +
+                    node("Neg", "itself", "c", "c") + node("Abs", "behind", "b", "d") +
+                    node("Exp", "before", "x", "e") + node("Sub", "between", "b e", "f") +
+                    node("Mul", "other", "f g", "h") + node("Relu", "back", "h", "g") +
+                    node("Relu", "last", "x", "y")));
+  for (const char* name : {"into (Add)", "round (Relu)", "itself (Neg)", "other (Mul)", "back (Relu)"})
+    EXPECT_THAT(text, HasSubstr(std::string("node ") + name + ": is in a cycle"));
+  for (const char* name : {"behind", "before", "between", "last"}) EXPECT_THAT(text, Not(HasSubstr(name)));
+}
+
 TEST(Malformed, ABranchThatIsNeverTakenMayBeWrong) {
   const auto branch = [](const std::string& nodes) {
     return "type: GRAPH g { " + nodes + "output { name: 'q' } }";
@@ -274,17 +342,6 @@ TEST(Malformed, ABranchThatIsNeverTakenMayBeWrong) {
       "."));
 }
 
-std::string flag() {
-  return "input { name: 'flag' type { tensor_type { elem_type: 9 shape { } } } } ";
-}
-std::string graph(const std::string& name, const std::string& inputs, const std::string& nodes,
-                  const std::string& outputs) {
-  std::string text;
-  std::stringstream in(inputs), out(outputs);
-  for (std::string value; in >> value;) text += "input { name: '" + value + "' } ";
-  for (std::string value; out >> value;) text += "output { name: '" + value + "' } ";
-  return attribute(name, "type: GRAPH g { " + text + nodes + " }");
-}
 /// Two nodes that are wrong, and one that reads them: "PREFIXbeyond" and "PREFIXlost".
 std::string wrong_nodes(const std::string& prefix, const std::string& in, const std::string& out) {
   return node("Concat", prefix + "beyond", in + " " + in, prefix + "a", attribute("axis", "type: INT i: 9")) +
