@@ -124,8 +124,7 @@ class HeaderParser {
 struct DescrName {
   std::string_view descr, name;
 };
-// Bytes without a name of NumPy's, as ml_dtypes writes its small floats, are read as u8.
-constexpr DescrName kDescrs[] = {{"|V1", "u8"},  {"<f4", "f32"}, {"<f8", "f64"}, {"<f2", "f16"}, {"<V2", "bf16"},
+constexpr DescrName kDescrs[] = {{"|V1", "V1"},  {"<f4", "f32"}, {"<f8", "f64"}, {"<f2", "f16"}, {"<V2", "bf16"},
                                  {"|i1", "i8"},  {"<i2", "i16"}, {"<i4", "i32"}, {"<i8", "i64"},
                                  {"|u1", "u8"},  {"<u2", "u16"}, {"<u4", "u32"}, {"<u8", "u64"},
                                  {"|b1", "bool"}};
@@ -149,6 +148,7 @@ ArrayType type_of_descr(const std::string& descr, const std::string& file) {
   if (const auto strings = strings_of_descr(descr)) return {*parse_type_name("string"), false, strings};
   if (descr.ends_with('O'))
     user_error("{}: an array of Python objects, which is a program; save texts with .astype(str)", file);
+  if (descr.size() == 3 && descr.ends_with("f1")) return {*parse_type_name("f8e5m2")};  // ml_dtypes' float8_e5m2
   for (const DescrName& known : kDescrs) {
     // One-byte types and V2 are written with any mark; V2, bytes without an order, as the machine has them.
     if (descr.size() != 3 || std::string_view(descr).substr(1) != known.descr.substr(1)) continue;

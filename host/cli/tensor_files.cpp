@@ -112,7 +112,7 @@ class Collector {
   void place(size_t index, FileTensor tensor, bool named) {
     if (given_[index])
       user_error("{}: {} '{}' has a file already", typed_, option_.kind, tensors_[index].name);
-    tensor.tensor.type = stands_for(tensor.tensor.type, tensors_[index].type);
+    read_as(tensor.tensor, tensors_[index].type);
     check(index, tensor.tensor.type, tensor.tensor.shape, tensor.source);
     check_elements(tensor.tensor, tensor.source);
     given_[index] = std::move(tensor);

@@ -25,6 +25,8 @@ enum Code : uint8_t {
   kFirstSmallFloat = 10
 };
 
+constexpr rpc::ElementType kNamelessByte{kHandle, 8};
+
 struct NamedType {
   std::string_view name;
   rpc::ElementType type;
@@ -54,6 +56,7 @@ constexpr NamedType kTypes[] = {{"f32", {kFloat, 32}},
                                 {"u4", {kUint, 4}},
                                 {"i2", {kInt, 2}},
                                 {"u2", {kUint, 2}},
+                                {"V1", kNamelessByte},
                                 {"string", {kHandle, 64}}};
 
 template <typename T>
@@ -85,7 +88,7 @@ double bfloat_to_double(uint16_t bits) {
 }  // namespace
 
 bool is_string(const rpc::ElementType& type) {
-  return type.code == kHandle;
+  return type.code == kHandle && type.bits == 64;
 }
 
 std::vector<std::string_view> texts_of(const HostTensor& tensor) {
@@ -107,9 +110,22 @@ std::optional<rpc::ElementType> parse_type_name(std::string_view name) {
 }
 
 rpc::ElementType stands_for(const rpc::ElementType& read, const rpc::ElementType& wanted) {
-  const bool is_byte = read.bits == 8 && (read.code == kInt || read.code == kUint);
+  const bool nameless = read == kNamelessByte;
+  const bool is_byte = nameless || (read.bits == 8 && (read.code == kInt || read.code == kUint));
   const bool has_no_name = wanted.code >= kFirstSmallFloat || wanted.bits < 8;
-  return is_byte && has_no_name ? wanted : read;
+  if (is_byte && has_no_name) return wanted;
+  return nameless ? rpc::ElementType{kUint, 8} : read;
+}
+
+void read_as(HostTensor& tensor, const rpc::ElementType& wanted) {
+  const bool nameless = tensor.type == kNamelessByte;
+  tensor.type = stands_for(tensor.type, wanted);
+  if (!nameless || tensor.type.code != kInt || tensor.type.bits >= 8) return;
+  const int sign = 1 << (tensor.type.bits - 1);
+  for (std::byte& byte : tensor.bytes) {
+    const int code = static_cast<int>(byte);
+    if (code < 2 * sign) byte = static_cast<std::byte>((code ^ sign) - sign);
+  }
 }
 
 void check_elements(const HostTensor& tensor, const std::string& source) {

@@ -19,8 +19,12 @@ bool is_string(const rpc::ElementType& type);
 std::string type_name(const rpc::ElementType& type);
 std::optional<rpc::ElementType> parse_type_name(std::string_view name);
 /// What elements of type `read` in one of NumPy's files are where `wanted` is: types that NumPy has no name for are
-/// bytes there, integers of less than 8 bits and floats of 8 and less.
+/// bytes there, integers of less than 8 bits and floats of 8 and less. "V1", bytes of a type without a name, are u8 where
+/// nothing else is wanted.
 rpc::ElementType stands_for(const rpc::ElementType& read, const rpc::ElementType& wanted);
+/// Gives the tensor the type that its own stands for; signed integers of less than 8 bits that are "V1" are extended by
+/// their sign, as ml_dtypes has them in the lowest bits.
+void read_as(HostTensor& tensor, const rpc::ElementType& wanted);
 /// User error that names `source` where an element of less than 8 bits has more.
 void check_elements(const HostTensor& tensor, const std::string& source);
 /// "1x3x224x224"; "scalar" for none; -1 prints as "?".

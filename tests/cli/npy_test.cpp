@@ -205,7 +205,6 @@ TEST(Npy, TypesThatNumPyHasNoNameForAreBytes) {
   EXPECT_EQ(type_name(i4.type), "i8");
   EXPECT_EQ(values_of<int8_t>(i4), (std::vector<int8_t>{-1, 7}));
   EXPECT_EQ(type_name(stands_for(i4.type, type("i4"))), "i4");
-  // As ml_dtypes writes its float8_e5m2.
   const HostTensor f8 = parse(npy(1, "{'descr': '<V1', 'fortran_order': False, 'shape': (1,), }", raw<uint8_t>({0x3c})));
   EXPECT_EQ(type_name(stands_for(f8.type, type("f8e5m2"))), "f8e5m2");
   EXPECT_EQ(type_name(stands_for(f8.type, type("f32"))), "u8");
@@ -213,6 +212,28 @@ TEST(Npy, TypesThatNumPyHasNoNameForAreBytes) {
   EXPECT_EQ(element_as_double({type("f8e5m2"), {1}, f8.bytes}, 0), 1);
   EXPECT_NO_THROW(check_elements({type("i4"), {2}, i4.bytes}, "x.npy"));
   EXPECT_THROW(check_elements({type("u4"), {2}, i4.bytes}, "x.npy"), Error);
+}
+
+TEST(Npy, MlDtypesBytesAreReadByTheTypeThatIsWanted) {
+  const auto bytes_as = [](const char* wanted, const std::vector<uint8_t>& bytes) {
+    const std::string shape = fmt::format("{{'descr': '<V1', 'fortran_order': False, 'shape': ({},), }}", bytes.size());
+    HostTensor tensor = parse(npy(1, shape, raw(bytes)));
+    read_as(tensor, *parse_type_name(wanted));
+    EXPECT_EQ(type_name(tensor.type), wanted);
+    return values_of<int8_t>(tensor);
+  };
+  EXPECT_EQ(bytes_as("i4", {0x0f, 0x08, 7, 0, 0x10}), (std::vector<int8_t>{-1, -8, 7, 0, 0x10}));
+  EXPECT_EQ(bytes_as("i2", {3, 2, 1, 0}), (std::vector<int8_t>{-1, -2, 1, 0}));
+  EXPECT_EQ(bytes_as("u4", {0x0f, 8}), (std::vector<int8_t>{15, 8}));
+  EXPECT_EQ(bytes_as("u8", {0xff, 8}), (std::vector<int8_t>{-1, 8}));
+  // A u8 that is too large stays one.
+  HostTensor named = parse(npy(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }", raw<uint8_t>({15})));
+  read_as(named, *parse_type_name("i4"));
+  EXPECT_THROW(check_elements(named, "x.npy"), Error);
+  // Its float8_e5m2 has a letter of NumPy's.
+  const HostTensor f8 = parse(npy(1, "{'descr': '<f1', 'fortran_order': False, 'shape': (1,), }", raw<uint8_t>({0x3c})));
+  EXPECT_EQ(type_name(f8.type), "f8e5m2");
+  EXPECT_EQ(element_as_double(f8, 0), 1);
 }
 
 std::string ucs4(const std::u32string& points) {
