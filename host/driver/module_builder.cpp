@@ -202,7 +202,7 @@ mf::ConstantRef ModuleBuilder::place_constant(const ConstantPtr& constant, uint3
   }
   SegmentData& weights = module_.segments[weights_segment];
   uint64_t offset = aligned(weights.size);
-  const bool on_disk = is_spilled(constant->owner);
+  const bool on_disk = is_on_disk(constant->owner);
   weights.pieces.push_back({offset,
                             {constant->bytes, constant->size},
                             on_disk ? constant->owner : std::shared_ptr<const void>(constant)});

@@ -22,7 +22,7 @@ SpillFile* spill_if_large(const Function& function, SpillFile* file) {
 
 bool may_spill(const ConstantPtr& constant) {
   return constant->size >= kLeastSpilled && constant->type.dtype != DType::kString &&
-         constant.use_count() == 1 && constant->owner.use_count() == 1 && !is_spilled(constant->owner);
+         constant.use_count() == 1 && constant->owner.use_count() == 1 && !is_on_disk(constant->owner);
 }
 
 ConstantPtr spilled(ConstantPtr constant, SpillFile& file) {

@@ -8,6 +8,7 @@
 
 #include "host/graph/strings.h"
 #include "host/support/error.h"
+#include "host/support/spill_file.h"
 #include "host/support/unsupported.h"
 
 namespace gantry {
@@ -296,7 +297,8 @@ ConstantPtr TensorReader::read_external(const onnx::TensorProto& tensor, const T
     user_error("{}: its external data should be {} bytes from byte {} on of {}, which has only {}: truncated?",
                what, length, offset, full->string(), file->size());
   }
-  return from_bytes(type, file->data() + offset, length, file, what);
+  const auto part = part_of_file(file, {reinterpret_cast<const std::byte*>(file->data() + offset), length});
+  return from_bytes(type, file->data() + offset, length, part, what);
 }
 
 }  // namespace gantry

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/support/cleanup.h"
@@ -32,6 +33,21 @@ int open_without_name(const std::filesystem::path& folder) {
   if (descriptor >= 0) ::unlink(name.c_str());
   return descriptor;
 }
+
+/// Takes the whole pages among the bytes out of memory.
+void drop_pages(const void* bytes, size_t size) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(bytes);
+  const uintptr_t begin = (first + page - 1) / page * page, end = (first + size) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // NOLINT
+}
+
+/// Of bytes of a mapped file, by which they are known again.
+struct PartOfFile {
+  std::shared_ptr<const void> file;
+  size_t size = 0;
+  void operator()(const std::byte* bytes) const { drop_pages(bytes, size); }
+};
 
 /// Of a mapping of a spill file, by which it is known again.
 struct Unmapper {
@@ -107,9 +123,19 @@ bool is_spilled(const std::shared_ptr<const void>& owner) {
   return std::get_deleter<Unmapper>(owner) != nullptr;
 }
 
+std::shared_ptr<const void> part_of_file(std::shared_ptr<const void> file, std::span<const std::byte> bytes) {
+  return std::shared_ptr<const std::byte>(bytes.data(), PartOfFile{std::move(file), bytes.size()});
+}
+
+bool is_on_disk(const std::shared_ptr<const void>& owner) {
+  return is_spilled(owner) || std::get_deleter<PartOfFile>(owner) != nullptr;
+}
+
 void release_pages(const std::shared_ptr<const void>& owner) {
   const Unmapper* mapping = std::get_deleter<Unmapper>(owner);
   if (mapping != nullptr) ::madvise(const_cast<void*>(owner.get()), mapping->size, MADV_DONTNEED);
+  const PartOfFile* part = std::get_deleter<PartOfFile>(owner);
+  if (part != nullptr) drop_pages(owner.get(), part->size);
 }
 
 }  // namespace gantry

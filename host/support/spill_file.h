@@ -43,7 +43,12 @@ class SpillFile {
 
 /// Whether the bytes of that owner are in a spill file.
 bool is_spilled(const std::shared_ptr<const void>& owner);
-/// Takes bytes of a spill file out of memory, into which reading brings them back; of others nothing happens.
+/// An owner of bytes of a file that is mapped for reading alone, which it keeps mapped. When nobody holds it any more,
+/// they leave memory, as with release_pages(): a large file is not in memory as a whole once all of it was read.
+std::shared_ptr<const void> part_of_file(std::shared_ptr<const void> file, std::span<const std::byte> bytes);
+/// Whether the bytes of that owner are in a spill file or part_of_file().
+bool is_on_disk(const std::shared_ptr<const void>& owner);
+/// Takes bytes that are on the disk out of memory, into which reading brings them back; of others nothing happens.
 void release_pages(const std::shared_ptr<const void>& owner);
 
 }  // namespace gantry

@@ -1,9 +1,15 @@
 // Transpositions and paddings put together on the disk, against elements moved one by one.
 #include "host/passes/spilled_transposition.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
 #include <numeric>
+#include <utility>
 
 #include "host/ops/builder.h"
+#include "host/support/mapped_file.h"
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
@@ -131,6 +137,39 @@ TEST(SpillFile, KeepsBytesUntilTheLastHolderLetsGo) {
   release_pages(second);
   first.reset();  // its room in the file is given back, and nothing beside it
   EXPECT_TRUE(std::equal(two.begin(), two.end(), second.get()));
+}
+
+size_t resident_bytes() {
+  size_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(PartOfFile, LeavesMemoryWithItsLastHolder) {
+  constexpr size_t kSize = size_t{32} << 20, kBegin = 100;  // on no page's boundary
+  const auto path = folder() / "part_of_file";
+  std::ofstream(path, std::ios::binary) << std::string(kSize, 'a');
+  auto file = std::make_shared<const MappedFile>(path);
+  const std::span bytes(reinterpret_cast<const std::byte*>(file->data()) + kBegin, kSize - 2 * kBegin);
+  auto part = part_of_file(file, bytes);
+  EXPECT_TRUE(is_on_disk(part));
+  EXPECT_FALSE(is_spilled(part));
+  EXPECT_FALSE(is_on_disk(file));
+  const auto all_a = [&] {
+    return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{'a'}; });
+  };
+  const size_t before = resident_bytes();
+  EXPECT_TRUE(all_a());
+  EXPECT_GT(resident_bytes(), before + kSize / 2);
+  release_pages(part);
+  EXPECT_LT(resident_bytes(), before + kSize / 2);
+  EXPECT_TRUE(all_a()) << "they come back";
+  EXPECT_GT(resident_bytes(), before + kSize / 2);
+  part.reset();
+  EXPECT_LT(resident_bytes(), before + kSize / 2);
+  EXPECT_TRUE(all_a()) << "the file is still mapped";
+  part = part_of_file(std::exchange(file, nullptr), bytes);
+  EXPECT_TRUE(all_a()) << "by its part alone";
 }
 
 TEST(SpillFile, TakesNothingWhereItCannotBe) {
