@@ -34,7 +34,11 @@ std::vector<Specialized> specialized_graphs(const Graph& graph, const CompileOpt
   };
   for (const Sizes& sizes : options.specializations) {
     Graph one = clone_graph(graph);
-    substitute_sizes(one, sizes);
+    try {
+      substitute_sizes(one, sizes);
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("to specialize for {}: {}", gantry::sizes_text(sizes), error.what()));
+    }
     add_usual(one, sizes);
     all.push_back({std::move(one), {sizes, {}}});
   }

@@ -55,8 +55,9 @@ class SizeFixer {
       if (each.name == name) return each;
       names.push_back(each.name);
     }
-    user_error("there is no input '{}' to give a shape to; the model's inputs are: {}", name,
-               fmt::join(names, ", "));
+    user_error("there is no input '{}' to give a shape to; the model's inputs are: {}{}", name,
+               fmt::join(names, ", "),
+               symbols_.empty() ? "" : fmt::format("; their dimensions without a fixed size are: {}", fmt::join(symbols_, ", ")));
   }
 
   void fix(const std::string& symbol, const GivenSize& size) {

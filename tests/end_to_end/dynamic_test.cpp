@@ -242,7 +242,7 @@ TEST(Dynamic, SizesThatASpecializationCannotHaveAreErrors) {
     }
     return "no error";
   };
-  EXPECT_THAT(error_of({{"batch", 9}}), HasSubstr("batch=9 is not in the range 1..8"));
+  EXPECT_THAT(error_of({{"batch", 9}}), HasSubstr("to specialize for batch=9: batch=9 is not in the range 1..8"));
   EXPECT_THAT(error_of({{"bacth", 1}}), HasSubstr("have no dimension 'bacth'"));
 }
 

@@ -44,7 +44,9 @@ TEST(GivenSizes, MayRepeatWhatFollowsFromThem) {
 
 TEST(GivenSizes, AreRefusedWhereTheyDoNotSuitTheModel) {
   const std::vector<OpenInput> inputs{{"x", {kN, 8}}};
-  EXPECT_THAT(error_of({{{"z", {3}}}, {}}, inputs), HasSubstr("there is no input 'z'"));
+  EXPECT_THAT(error_of({{{"z", {3}}}, {}}, inputs), 
+              HasSubstr("there is no input 'z' to give a shape to; the model's inputs are: x; their dimensions without a "
+                        "fixed size are: N"));
   EXPECT_THAT(error_of({{{"x", {3}}}, {}}, inputs), HasSubstr("has 1 dimensions, but the model's has 2"));
   EXPECT_THAT(error_of({{{"x", {3, 9}}}, {}}, inputs), HasSubstr("has 9 at axis 1, but the model fixes it to 8"));
   EXPECT_THAT(error_of({{{"x", {-2, 8}}}, {}}, inputs), HasSubstr("negative dimension (-2)"));
