@@ -282,7 +282,7 @@ HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t
     fill<uint16_t>(tensor.bytes, count, [&] { return to_half(random.normal()); });
   } else if (kind == "bf16") {
     fill<uint16_t>(tensor.bytes, count, [&] { return to_bfloat(random.normal()); });
-  } else if (type.bits == 8) {
+  } else if (type.bits <= 8) {  // of less than 8 in a byte each
     fill<uint8_t>(tensor.bytes, count, bit);
   } else if (type.bits == 16) {
     fill<uint16_t>(tensor.bytes, count, bit);

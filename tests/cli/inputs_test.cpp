@@ -231,7 +231,8 @@ TEST(Inputs, RandomDataIsSeededAndSafe) {
   const HostTensor a = random_tensor(kF32, {1000}, 3, "x");
   EXPECT_EQ(a.bytes, random_tensor(kF32, {1000}, 3, "x").bytes);
   EXPECT_NE(a.bytes, random_tensor(kF32, {1000}, 4, "x").bytes);
-  for (const char* name : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"}) {
+  for (const char* name :
+       {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool", "i4", "u4", "i2", "u2"}) {
     const TensorSummary s = summarise(random_tensor(*parse_type_name(name), {100}, 0, "x"));
     EXPECT_EQ(s.min, 0) << name;
     EXPECT_EQ(s.max, 1) << name;
