@@ -1,5 +1,6 @@
 #include "host/onnx/quantize.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "host/graph/small_float.h"
@@ -11,6 +12,11 @@ namespace {
 /// Each entry along the axis for `block` elements; the last block may be cut short.
 Value* spread_blocks(NodeImport& n, Value* p, const Shape& shape, size_t axis, int64_t block) {
   Shape parts = p->type.shape, merged = parts;
+  const Dim& extent = shape[axis];
+  if (provably_different(parts[axis], ceildiv(extent, block)))
+    n.fail("{} has parameters for {} blocks of {} along axis {} of {}", p->type.str(), parts[axis].str(), block,
+           axis, to_string(shape));
+  if (extent.is_constant() && extent.value() > 0) block = std::min(block, extent.value());
   merged[axis] = merged[axis] * block;
   const auto behind = parts.begin() + static_cast<std::ptrdiff_t>(axis) + 1;
   parts.insert(behind, 1);

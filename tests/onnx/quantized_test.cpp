@@ -65,6 +65,19 @@ TEST(Quantize, TakesBlocksOfWhichTheLastIsShorter) {
   EXPECT_THAT(node.run<int8_t>(DType::kI4), ::testing::ElementsAre(2, 3, 2, 2, 7, -1, -2, 1, 1, -8));
 }
 
+TEST(Quantize, HasParametersForEachBlock) {
+  const auto with_blocks_of = [](int64_t block, int64_t count) {
+    OneNode node("", "QuantizeLinear", 21);
+    node.input<float>(DType::kF32, {2, 5}, {1, 2, 3, 4, 5, -1, -2, -3, -4, -5});
+    node.input<float>(DType::kF32, {2, count}, Floats(static_cast<size_t>(2 * count), 2));
+    node.with("axis", int64_t{1}).with("block_size", block).with("output_dtype", int64_t{3});
+    return node.run<int8_t>(DType::kI8);
+  };
+  EXPECT_EQ(with_blocks_of(int64_t{1} << 40, 1), with_blocks_of(2, 3)) << "one of more than there are";
+  EXPECT_THROW(with_blocks_of(int64_t{1} << 40, 3), Error);
+  EXPECT_THROW(with_blocks_of(2, 2), Error);
+}
+
 TEST(Quantize, RoundsTiesToEvenAndLimitsWhatNoIntegerHolds) {
   OneNode node("", "QuantizeLinear", 13);
   node.input<float>(DType::kF32, {7}, {0.5F, 1.5F, 2.5F, -0.5F, 3e38F, -3e38F, 1e10F});
