@@ -54,6 +54,8 @@ Term widened_mask(AttentionCore& core, const Term& mask) {
     return mask;
   }
   if (have == keys || have == Dim(1) || !(have.is_constant() && keys.is_constant())) return mask;
+  if (have.value() > keys.value())
+    n.fail("its mask {} is of {} keys, and there are {}", n.type(3).str(), have.str(), keys.str());
   Shape rest = mask.shape();
   rest.back() = keys - have;
   const bool boolean = mask.dtype() == DType::kBool;

@@ -63,7 +63,12 @@ std::vector<TensorType> OpSet::infer(const Node& node, Function& function) const
   if (has_strings && !takes_strings(op)) ops::require_dtype(false, DType::kString);
   // fused, which is not of this set, has one.
   ops::require(node.bodies.empty() || is_control_flow(op) || find(op.name) == nullptr, "{} takes no function", op.name);
-  return op.infer(node, function);
+  std::vector<TensorType> types = op.infer(node, function);
+  for (const TensorType& type : types) {
+    if (std::ranges::any_of(type.shape, [](const Dim& dim) { return dim.is_constant() && dim.value() < 0; }))
+      user_error("its result {} would have a negative size", type.str());
+  }
+  return types;
 }
 
 std::vector<std::string> OpSet::bound_symbols(const Node& node) const {

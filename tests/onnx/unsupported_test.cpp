@@ -463,6 +463,21 @@ TEST(Malformed, WhatIsNotSupportedBehindAWrongNodeOfABranchThatIsNeverTakenDoesN
   EXPECT_THAT(message(with(node("Relu", "lost", "nowhere", "z"))), HasSubstr("lost uses 'nowhere'"));
 }
 
+TEST(Malformed, SizesBelowZeroAreToldWithTheirNode) {
+  const std::string text = message(
+      model("input { name: 'theta' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 2 } "
+            "dim { dim_value: 3 } } } } } "
+            "input { name: 'q' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 3 } "
+            "dim { dim_value: 4 } dim { dim_value: 8 } } } } } "
+            "initializer { name: 'size' dims: 4 data_type: 7 int64_data: [2, 3, -2, 5] } " +
+                tensor("output", "y", 1) + node("AffineGrid", "grid", "theta size", "y") +
+                node("Attention", "look", "q q q q", "z"),
+            "opset_import { version: 23 }"));
+  EXPECT_THAT(text, HasSubstr("2 nodes are wrong:"));
+  EXPECT_THAT(text, HasSubstr("node grid (arange): its result Tensor[(-2), i64] would have a negative size"));
+  EXPECT_THAT(text, HasSubstr("node look (Attention): its mask Tensor[(2, 3, 4, 8), f32] is of 8 keys, and there are 4"));
+}
+
 TEST(Unsupported, ElementTypesThatAnOpDoesNotComputeInAreCollected) {
   const Refusal r = refusal(model(tensor("input", "x", 9) + tensor("output", "y", 9) +
                                   node("Neg", "minus", "x", "a") + node("Not", "last", "x", "y")));
