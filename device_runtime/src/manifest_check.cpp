@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 
 #include "device_runtime/src/builtins.h"
 #include "device_runtime/src/data_type.h"
@@ -10,6 +11,14 @@
 #include "device_runtime/src/module_format.h"
 
 namespace gantry::runtime::manifest {
+
+Status damaged(const char* text) {
+  return damaged(std::string(text));
+}
+
+Status damaged(const std::string& text) {
+  return Status(GANTRY_INVALID_MODULE, "the module's manifest: " + text);
+}
 
 Status ManifestChecker::check() {
   GANTRY_TRY(check_requirements());

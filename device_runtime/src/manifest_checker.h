@@ -18,16 +18,14 @@ using namespace module_format;  // NOLINT: this is about nothing else
 // bytes of texts included, may sum up to this; real models stay far below.
 inline constexpr uint64_t kMaxWork = uint64_t{1} << 26;
 
-/// INVALID_MODULE; `format`: of printf, of what is wrong with the manifest.
-template <typename... Args>
-Status damaged(const char* format, Args... arguments) {
-  std::string text;
-  if constexpr (sizeof...(arguments) == 0) {
-    text = format;
-  } else {
-    text = format_text(format, arguments...);
-  }
-  return Status(GANTRY_INVALID_MODULE, "the module's manifest: " + text);
+/// INVALID_MODULE, with what is wrong with the manifest.
+Status damaged(const char* text);
+Status damaged(const std::string& text);
+
+/// The same; `format`: of printf.
+template <typename First, typename... Args>
+Status damaged(const char* format, First first, Args... arguments) {
+  return damaged(format_text(format, first, arguments...));
 }
 
 /// Entries of a list, which may be null.

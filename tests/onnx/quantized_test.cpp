@@ -129,7 +129,7 @@ TEST(Cast, RoundsToPowersOfTwoByItsMode) {
                                                          {"down", {127, 127, 127, 128, 0, 253}},
                                                          {"nearest", {127, 127, 128, 129, 0, 253}}};
   for (const auto& [mode, expected] : modes) {
-    OneNode node("", "Cast", 23);
+    OneNode node("", "Cast", 24);
     node.input<float>(DType::kF32, {6}, x).with("to", int64_t{24}).with("round_mode", mode);
     EXPECT_THAT(node.run<uint8_t>(DType::kF8E8M0FNU), ::testing::ElementsAreArray(expected)) << mode;
   }
