@@ -12,6 +12,8 @@
 //
 // A transformation takes a vector of channels of one tile: first all columns, whose sums go to a small
 // buffer, then all rows.
+#include <algorithm>
+
 #include "host/costs/winograd_model.h"
 #include "host/graph/shape_guess.h"
 #include "host/machine/cpu_features.h"
@@ -223,6 +225,17 @@ bool is_one_chunk(const costs::WinogradWork& work, const costs::WinogradPlan& pl
   return !work.symbolic && !plan.within_row && plan.chunk == rows * columns && work.batch == 1;
 }
 
+/// Into how many parts threads share the channels of a chunk of an image of unknown size, which may have fewer chunks
+/// than there are threads. Each part transforms the input of its chunk for itself: some 4 instructions for each of the
+/// work.outputs that a step of the product has, of which the parts may add 2 %.
+int64_t channel_parts(const costs::WinogradWork& work, const costs::WinogradPlan& plan) {
+  const int64_t blocks = ceil_div(work.outputs, plan.product.channel_block());
+  if (!work.symbolic || plan.input_at_root || work.groups > 1 || work.tile_parts > 0 || work.half) return 1;
+  int64_t parts = std::min(blocks, 1 + work.outputs / 200);
+  while (blocks % parts != 0) --parts;
+  return parts;
+}
+
 /// Threads share the loops; returns the one that is theirs.
 IterVarPtr share_chunks(Stage& root, const std::vector<IterVarPtr>& shared, const costs::WinogradWork& work,
                         const costs::WinogradPlan& plan, bool worth_it) {
@@ -278,8 +291,20 @@ void schedule_root(Stages& s, const costs::WinogradWork& work, const costs::Wino
   auto [block, channel] = root.split(outputs, plan.product.channel_block());
   auto [vectors, lane] = root.split(channel, lanes);
   std::vector<IterVarPtr> shared = loops.chunks, order = loops.chunks;
-  if (plan.input_at_root) shared.insert(shared.begin(), block);
-  order.insert(plan.input_at_root ? order.begin() : order.end(), block);
+  IterVarPtr inner_block = block;
+  if (plan.input_at_root) {
+    shared.insert(shared.begin(), block);
+    order.insert(order.begin(), block);
+  } else {
+    if (const int64_t parts = channel_parts(work, plan); parts > 1) {
+      const int64_t blocks = ceil_div(work.outputs, plan.product.channel_block());
+      auto [part, inside] = root.split(block, blocks / parts);
+      shared.push_back(part);
+      order.push_back(part);
+      inner_block = inside;
+    }
+    order.push_back(inner_block);
+  }
   order.insert(order.end(), loops.tiles.begin(), loops.tiles.end());
   order.insert(order.end(), {vectors, loops.y_in, loops.x_in, lane});
   root.reorder(order);
@@ -289,7 +314,7 @@ void schedule_root(Stages& s, const costs::WinogradWork& work, const costs::Wino
   const auto volume = constant_volume(axes);
   const bool worth_it = !volume || *volume * work.inputs >= kParallelThreshold;
   const IterVarPtr parallel = share_chunks(root, shared, work, plan, worth_it);
-  attach_operands(s, work, plan, target, parallel, block, worth_it);
+  attach_operands(s, work, plan, target, parallel, inner_block, worth_it);
   schedule_columns(s, vectors, lanes);
 }
 

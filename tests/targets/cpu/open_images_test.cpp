@@ -104,7 +104,12 @@ TEST_P(OpenImagesOnCpu, WhatIsComputedOfTheSumsMayBeMuch) {
 TEST_P(OpenImagesOnCpu, WinogradsAlgorithmMatchesTheDefinition) {
   check(GetParam(), {.inputs = 64, .outputs = 64}, 1e-5);
   check(GetParam(), {.inputs = 128, .outputs = 96}, 1e-5);
+}
+// Threads share the channels of what may be one chunk.
+TEST_P(OpenImagesOnCpu, PartsOfManyChannelsMatchTheDefinition) {
   check(GetParam(), {.inputs = 256, .outputs = 256}, 1e-5);
+  check(GetParam(), {.inputs = 96, .outputs = 480, .images = 1}, 3e-5);
+  check(GetParam(), {.inputs = 32, .outputs = 832}, 3e-5);
 }
 
 // The usual network: one image of any size.
