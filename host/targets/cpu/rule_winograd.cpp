@@ -225,9 +225,9 @@ bool is_one_chunk(const costs::WinogradWork& work, const costs::WinogradPlan& pl
   return !work.symbolic && !plan.within_row && plan.chunk == rows * columns && work.batch == 1;
 }
 
-/// Into how many parts threads share the channels of a chunk of an image of unknown size, which may have fewer chunks
-/// than there are threads. Each part transforms the input of its chunk for itself: some 4 instructions for each of the
-/// work.outputs that a step of the product has, of which the parts may add 2 %.
+/// Into how many parts threads share the channels of a chunk of an image of unknown size, which may have
+/// fewer chunks than there are threads. Each part transforms the input of its chunk for itself: some 4
+/// instructions for each of the work.outputs that a step of the product has, of which the parts may add 2 %.
 int64_t channel_parts(const costs::WinogradWork& work, const costs::WinogradPlan& plan) {
   const int64_t blocks = ceil_div(work.outputs, plan.product.channel_block());
   if (!work.symbolic || plan.input_at_root || work.groups > 1 || work.tile_parts > 0 || work.half) return 1;
