@@ -4,6 +4,8 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "device_runtime/src/builtins.h"
 
@@ -51,6 +53,8 @@ void append_utf8(std::string& text, char32_t value);
 /// Unicode's simple case mapping.
 char32_t lower_case(char32_t value);
 char32_t upper_case(char32_t value);
+/// All code points that it changes, each with what it makes of it: first to lower, then to upper case.
+std::vector<std::pair<char32_t, char32_t>> case_pairs();
 /// Whether Python's str.split divides there.
 bool is_white_space(char32_t value);
 

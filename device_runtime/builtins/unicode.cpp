@@ -52,6 +52,17 @@ void append_utf8(std::string& text, char32_t value) {
   for (int i = rest; i-- > 0;) put(0x80 | (value >> (6 * i) & 0x3f));
 }
 
+std::vector<std::pair<char32_t, char32_t>> case_pairs() {
+  std::vector<std::pair<char32_t, char32_t>> pairs;
+  const auto append = [&](const CaseRun& run) {
+    for (char32_t value = run.first; value <= run.last; value += run.stride)
+      pairs.emplace_back(value, static_cast<char32_t>(static_cast<int32_t>(value) + run.distance));
+  };
+  for (const CaseRun& run : kLower) append(run);
+  for (const CaseRun& run : kUpper) append(run);
+  return pairs;
+}
+
 char32_t lower_case(char32_t value) {
   return mapped(kLower, value);
 }
