@@ -1,26 +1,58 @@
-// From RE2's syntax to ECMAScript's.
+// RE2's syntax.
 #include <charconv>
+#include <optional>
+#include <utility>
 
 #include "device_runtime/builtins/functions.h"
-#include "device_runtime/builtins/pattern.h"
+#include "device_runtime/builtins/pattern_parts.h"
 
 namespace gantry::runtime {
 namespace {
 
-class Rewriter {
- public:
-  explicit Rewriter(std::string_view pattern) : text_(pattern) {}
+using Kind = PatternStep::Kind;
 
-  Status run() {
-    while (at_ < text_.size()) GANTRY_TRY(next());
-    if (depth_ > 0) return wrong("a parenthesis is not closed");
-    return Status();
+/// Of names in a pattern: [0-9A-Za-z_] and whatever is not ASCII.
+bool is_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    const char letter = static_cast<char>(c | 0x20);
+    return c < 0 || c == '_' || (c >= '0' && c <= '9') || (letter >= 'a' && letter <= 'z');
+  });
+}
+
+/// The classes that are known by a name: a letter behind a backslash, or a word in "[:" and ":]".
+struct NamedClass {
+  std::string_view name;
+  std::string_view pairs;  ///< first and last of each range
+};
+constexpr NamedClass kShort[] = {{"d", "09"}, {"s", "\t\n\f\r  "}, {"w", "09AZaz__"}};
+constexpr NamedClass kLong[] = {{"alnum", "09AZaz"},   {"alpha", "AZaz"},   {"ascii", {"\0\x7f", 2}},
+                                {"blank", "\t\t  "},   {"digit", "09"},     {"cntrl", {"\0\x1f\x7f\x7f", 4}},
+                                {"graph", "!~"},       {"lower", "az"},     {"print", " ~"},
+                                {"punct", "!/:@[`{~"}, {"space", "\t\r  "}, {"upper", "AZ"},
+                                {"word", "09AZaz__"},  {"xdigit", "09AFaf"}};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view pattern) : text_(pattern) {}
+
+  Result<PatternProgram> run() {
+    while (at_ < text_.size()) {
+      GANTRY_TRY(next());
+      if (parts_.size() > PatternParts::kMostSteps) return wrong("it is too large");
+    }
+    if (parts_.depth() > 1) return wrong("a parenthesis is not closed");
+    return parts_.finish();
   }
-  std::wstring take() { return std::move(result_); }
 
  private:
-  static constexpr int kMostRepeats = 1000;  ///< RE2's own limit
-  static constexpr int kDeepest = 200;       ///< std::regex compiles groups by recursion
+  static constexpr size_t kDeepest = 1000;
+
+  /// What "(?" sets.
+  struct Flags {
+    bool fold = false;     ///< i: letters match their other case
+    bool lines = false;    ///< m: ^ and $ match at lines
+    bool newline = false;  ///< s: . matches a newline
+  };
 
   Status wrong(const char* what) const {
     return failure(GANTRY_INVALID_ARGUMENT, "the pattern %s: %s, at byte %zu", shown(text_).c_str(), what,
@@ -32,257 +64,297 @@ class Rewriter {
     at_ += token.size();
     return true;
   }
-  void put(std::string_view ascii) { result_.append(ascii.begin(), ascii.end()); }
-
-  /// The character itself, escaped where it would mean something.
-  void put_literal(char32_t value, bool in_class = false) {
-    const std::string_view special = in_class ? R"(\]^-[)" : R"(\^$.|?*+()[]{})";
-    if (value < 0x80 && special.find(static_cast<char>(value)) != special.npos) result_ += L'\\';
-    result_ += static_cast<wchar_t>(value);
-  }
 
   Status next() {
+    const bool repeated = std::exchange(repeated_, false);
     switch (peek()) {
       case '\\':
         return escape();
       case '[':
         return bracket();
       case '(':
-        return open_group();
+        return group();
       case ')':
-        if (depth_-- == 0) return wrong("a parenthesis closes nothing");
+        if (parts_.depth() == 1) return wrong("a parenthesis closes nothing");
         ++at_;
-        put(")");
+        parts_.close();
+        flags_ = outer_.back();
+        outer_.pop_back();
+        return Status();
+      case '|':
+        ++at_;
+        parts_.alternate();
         return Status();
       case '.':
         ++at_;
-        put(dot_takes_all_ ? "[^]" : "[^\n]");
+        parts_.append(flags_.newline ? CodePointSet{{0, kLastCodePoint}}
+                                     : CodePointSet{{0, '\n' - 1}, {'\n' + 1, kLastCodePoint}});
         return Status();
       case '^':
-      case '$':
-        // Of the whole text's begin and end, as where nothing asks for lines.
-        put(accept("^") ? "^" : (++at_, "$"));
-        return Status();
-      case '{':
-        return repeat();
-      case '*':
-      case '+':
-      case '?':
-      case '|': {
-        result_ += static_cast<wchar_t>(peek());
         ++at_;
-        if (peek() == '+' && result_.back() != L'|') return wrong("possessive repetition is not RE2's");
+        parts_.append(flags_.lines ? Kind::kLineBegin : Kind::kTextBegin);
         return Status();
-      }
-      default: {
-        const CodePoint c = code_point_at(text_, at_);
-        put_literal(c.value);
-        at_ += c.bytes;
+      case '$':
+        ++at_;
+        parts_.append(flags_.lines ? Kind::kLineEnd : Kind::kTextEnd);
         return Status();
-      }
+      case '*':
+        return ++at_, repeat(0, PatternParts::kNoLimit, repeated);
+      case '+':
+        return ++at_, repeat(1, PatternParts::kNoLimit, repeated);
+      case '?':
+        return ++at_, repeat(0, 1, repeated);
+      case '{':
+        if (uint32_t least = 0, most = 0; counts(least, most)) return repeat(least, most, repeated);
+        [[fallthrough]];
+      default:
+        return literal();
     }
+  }
+
+  Status repeat(uint32_t least, uint32_t most, bool repeated) {
+    if (repeated) return wrong("what is repeated is repeated again (possessive repetition is not RE2's)");
+    if (!parts_.can_repeat()) return wrong("nothing is there to be repeated");
+    if (most < least) return wrong("it repeats at most fewer times than at least");
+    if (!parts_.repeat(least, most)) return wrong("it repeats more than 1000 times, or is too large so often");
+    accept(
+        "?");  // that it prefers the fewest makes no difference to what matches, nor (?U), which swaps that
+    repeated_ = true;
+    return Status();
   }
 
   /// "{3}", "{3,}" and "{3,5}" repeat; all else is the brace itself.
-  Status repeat() {
-    const size_t end = text_.find('}', at_);
-    const std::string_view inside = end == text_.npos ? "" : text_.substr(at_ + 1, end - at_ - 1);
-    const bool counts = !inside.empty() && inside.front() != ',' &&
-                        inside.find_first_not_of("0123456789,") == inside.npos &&
-                        inside.find(',') == inside.rfind(',');
-    if (!counts) {
-      ++at_;
-      put_literal('{');
-      return Status();
-    }
-    for (size_t begin = 0; begin < inside.size();) {
-      int value = 0;
-      const auto [stop, error] = std::from_chars(inside.data() + begin, inside.data() + inside.size(), value);
-      if (error != std::errc() || value > kMostRepeats) return wrong("it repeats more than 1000 times");
-      begin = static_cast<size_t>(stop - inside.data()) + 1;
-    }
-    put(text_.substr(at_, end + 1 - at_));
-    at_ = end + 1;
+  bool counts(uint32_t& least, uint32_t& most) {
+    const size_t begin = at_++;
+    bool known = count(least);
+    most = least;
+    if (known && accept(",") && peek() != '}')
+      known = count(most);
+    else if (known && text_[at_ - 1] == ',')
+      most = PatternParts::kNoLimit;
+    if (known && accept("}")) return true;
+    at_ = begin;
+    return false;
+  }
+  /// Digits without leading zeros, and not too many of them, or RE2 takes the brace for itself.
+  bool count(uint32_t& value) {
+    const std::string_view digits = text_.substr(at_);
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const auto length = static_cast<size_t>(stop - digits.data());
+    at_ += length;
+    return error == std::errc() && value < 1'000'000'000 && (length == 1 || digits.front() != '0');
+  }
+
+  Status open() {
+    if (parts_.depth() > kDeepest) return wrong("groups are nested too deep");
+    outer_.push_back(flags_);
+    parts_.open();
     return Status();
   }
 
-  Status open_group() {
-    ++at_;
-    if (++depth_ > kDeepest) return wrong("groups are nested too deep");
-    if (peek() != '?') {
-      put("(?:");  // what groups hold is of no matter
-      return Status();
+  Status group() {
+    accept("(");
+    if (!accept("?")) return open();
+    if (peek() == '=' || peek() == '!' || (peek() == '<' && (peek(1) == '=' || peek(1) == '!')))
+      return wrong("looking ahead or behind is not RE2's");
+    if (accept("P<") || accept("<")) {
+      const size_t end = text_.find('>', at_);
+      if (end == text_.npos || !is_name(text_.substr(at_, end - at_)))
+        return wrong("a group's name is no word, or not closed");
+      at_ = end + 1;
+      return open();
     }
-    if (accept("?:")) {
-      put("(?:");
-      return Status();
-    }
-    if (accept("?P<")) {
-      at_ = text_.find('>', at_);
-      if (at_ == text_.npos) {
-        at_ = text_.size();
-        return wrong("a group's name is not closed");
+    // Until the group around ends: the flags before "-" are set, those behind cleared.
+    Flags flags = flags_;
+    bool value = true, complete = true;
+    for (;; complete = true) {
+      if (accept("i")) {
+        flags.fold = value;
+      } else if (accept("m")) {
+        flags.lines = value;
+      } else if (accept("s")) {
+        flags.newline = value;
+      } else if (value && accept("-")) {
+        value = complete = false;
+        if (peek() == ':' || peek() == ')') break;
+      } else if (!accept("U")) {
+        break;
       }
-      ++at_;
-      put("(?:");
-      return Status();
     }
-    if (accept("?s)")) {  // to the end of the group around it, which is the pattern where it stands in front
-      if (depth_ != 1 || !result_.empty()) return wrong("(?s) is known in front of the whole pattern alone");
-      --depth_;
-      dot_takes_all_ = true;
-      return Status();
-    }
-    return wrong(peek(1) == '=' || peek(1) == '!' || peek(1) == '<' ? "looking ahead or behind is not RE2's"
-                                                                    : "flags are not known here");
+    if (complete && accept(":"))
+      GANTRY_TRY(open());
+    else if (!complete || !accept(")"))
+      return wrong("behind '(?' RE2 knows i, m, s, U, ':' and 'P<name>' alone");
+    flags_ = flags;
+    return Status();
   }
 
-  /// A number in that base; false where there are no digits.
-  bool number(int base, size_t most, char32_t& value) {
+  /// The next character as it is.
+  Status character(char32_t& value) {
+    const CodePoint point = code_point_at(text_, at_);
+    if (point.bytes == 1 && point.value > 0x7f) return wrong("it is no UTF-8");
+    value = point.value;
+    at_ += point.bytes;
+    return Status();
+  }
+  Status literal() {
+    char32_t value = 0;
+    GANTRY_TRY(character(value));
+    return append(value), Status();
+  }
+
+  void append(char32_t value) {
+    if (flags_.fold) {
+      CodePointSet cases{{value, value}};
+      folding().close(cases);
+      if (cases != CodePointSet{{value, value}}) return parts_.append(std::move(cases));
+    }
+    parts_.append(Kind::kCodePoint, static_cast<int32_t>(value));
+  }
+  const CaseFolding& folding() {
+    if (!folding_) folding_.emplace();
+    return *folding_;
+  }
+
+  /// Digits in that base; false where there are not so many.
+  bool number(int base, size_t least, size_t most, char32_t& value) {
     const std::string_view digits = text_.substr(at_, most);
     uint32_t read = 0;
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), read, base);
-    if (error != std::errc()) return false;
-    at_ += static_cast<size_t>(stop - digits.data());
+    const auto length = static_cast<size_t>(stop - digits.data());
+    if (error != std::errc() || length < least || read > kLastCodePoint) return false;
+    at_ += length;
     value = read;
-    return value <= 0x10ffff;
+    return true;
   }
 
-  /// Of an escape that stands for one character. False: it is none.
-  bool character(char32_t& value) {
+  /// What stands for one character behind a backslash.
+  Status escaped(char32_t& value) {
     constexpr std::string_view kNames = "afnrtv", kValues = "\a\f\n\r\t\v";
     const char c = peek();
-    if (const size_t found = kNames.find(c); c != '\0' && found != kNames.npos) {
+    bool known = false;
+    if (const size_t found = kNames.find(c); at_ < text_.size() && found != kNames.npos) {
       value = static_cast<unsigned char>(kValues[found]);
       ++at_;
-      return true;
+      known = true;
+    } else if (accept("x{")) {
+      known = number(16, 1, text_.npos, value) && accept("}");
+    } else if (accept("x")) {
+      known = number(16, 2, 2, value);
+    } else if (c == '0' || (c >= '1' && c <= '7' && peek(1) >= '0' && peek(1) <= '7')) {
+      known = number(8, 1, 3, value);
+    } else if (c >= '1' && c <= '9') {
+      return wrong("what a group matched is not RE2's to ask for");
+    } else if (c == 'p' || c == 'P') {
+      return wrong("classes of Unicode (\\p) are not known here");
+    } else if (at_ < text_.size() && c >= 0 && (c == '_' || !is_name({&c, 1}))) {
+      value = static_cast<unsigned char>(c);
+      ++at_;
+      known = true;
     }
-    if (accept("x{")) return number(16, 8, value) && accept("}");
-    if (accept("x")) return number(16, 2, value);
-    if (c == '0' || (c >= '1' && c <= '7' && peek(1) >= '0' && peek(1) <= '7')) return number(8, 3, value);
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (letter || c == '\0') return false;
-    const CodePoint point = code_point_at(text_, at_);
-    value = point.value;
-    at_ += point.bytes;
-    return true;
+    return known ? Status() : wrong("an escape that is none");
   }
 
-  /// The classes that both know: of ASCII.
-  bool shorthand() {
-    constexpr std::string_view kClasses = "dDsSwW";
-    if (peek() == '\0' || kClasses.find(peek()) == kClasses.npos) return false;
-    // RE2's \s has no \v, ECMAScript's more than ASCII.
-    const char c = peek();
-    ++at_;
-    if (c == 's') put("\t\n\f\r ");
-    if (c == 'd') put("0-9");
-    if (c == 'w') put("0-9A-Za-z_");
-    if (c == 'S') put(R"(\u0001-\u0008\u000b\u000e-\u001f\u0021-)"), result_ += kLast;
-    if (c == 'D') put(R"(\u0001-\u002f\u003a-)"), result_ += kLast;
-    if (c == 'W') put(R"(\u0001-\u002f\u003a-\u0040\u005b-\u005e\u0060\u007b-)"), result_ += kLast;
-    return true;
+  /// Adds a class, of which everything else if `inverted`.
+  void add_class(CodePointSet& set, const NamedClass& known, bool inverted) {
+    CodePointSet ranges;
+    for (size_t i = 0; i < known.pairs.size(); i += 2)
+      ranges.add(static_cast<unsigned char>(known.pairs[i]), static_cast<unsigned char>(known.pairs[i + 1]));
+    ranges.normalize();
+    // Everything else is no case of what the class has either.
+    if (flags_.fold) folding().close(ranges);
+    if (inverted) ranges.invert();
+    set.add(ranges);
+  }
+  /// At a backslash: a class that one letter names, which is passed.
+  bool short_class(CodePointSet& set) {
+    for (const NamedClass& known : kShort) {
+      if ((peek(1) | 0x20) != known.name[0]) continue;
+      add_class(set, known, peek(1) != known.name[0]);
+      at_ += 2;
+      return true;
+    }
+    return false;
   }
 
   Status escape() {
-    ++at_;
-    if (accept("A")) return put("^"), Status();
-    if (accept("z")) return put("$"), Status();
-    if (accept("b")) return put("\\b"), Status();
-    if (accept("B")) return put("\\B"), Status();
-    if (accept("Q")) return quoted();
-    if (accept("C")) return wrong("\\C is not known here");
-    if (peek() == 'p' || peek() == 'P') return wrong("classes of Unicode are not known here");
-    const size_t begin = result_.size();
-    put("[");
-    if (shorthand()) {
-      put("]");
+    if (accept("\\A")) return parts_.append(Kind::kTextBegin), Status();
+    if (accept("\\z")) return parts_.append(Kind::kTextEnd), Status();
+    if (accept("\\b")) return parts_.append(Kind::kWordEdge), Status();
+    if (accept("\\B")) return parts_.append(Kind::kNoWordEdge), Status();
+    if (accept("\\Q")) {
+      while (at_ < text_.size() && !accept("\\E")) GANTRY_TRY(literal());
       return Status();
     }
-    result_.resize(begin);
-    if (peek() >= '1' && peek() <= '9' && !(peek(1) >= '0' && peek(1) <= '7'))
-      return wrong("what a group matched is not RE2's to ask for");
-    char32_t value = 0;
-    if (!character(value)) return wrong("an escape that is none");
-    put_literal(value);
-    return Status();
-  }
-
-  /// Literally up to \E.
-  Status quoted() {
-    while (at_ < text_.size() && !accept("\\E")) {
-      const CodePoint c = code_point_at(text_, at_);
-      put_literal(c.value);
-      at_ += c.bytes;
+    if (accept("\\C")) return wrong("single bytes (\\C) are not known here");
+    if (CodePointSet set; short_class(set)) {
+      set.normalize();
+      parts_.append(std::move(set));
+      return Status();
     }
-    return Status();
+    accept("\\");
+    char32_t value = 0;
+    GANTRY_TRY(escaped(value));
+    return append(value), Status();
   }
 
   Status bracket() {
-    ++at_;
-    put("[");
-    if (accept("^")) put("^");
+    accept("[");
+    const bool inverted = accept("^");
+    CodePointSet set;
     for (bool first = true; first || peek() != ']'; first = false) {
       if (at_ >= text_.size()) return wrong("a class is not closed");
-      GANTRY_TRY(bracket_item());
+      GANTRY_TRY(bracket_item(set));
     }
-    ++at_;
-    put("]");
+    accept("]");
+    set.normalize();
+    if (flags_.fold) folding().close(set);
+    if (inverted) set.invert();
+    parts_.append(std::move(set));
     return Status();
   }
 
-  Status bracket_item() {
-    if (text_.substr(at_).starts_with("[:")) {
-      const size_t end = text_.find(":]", at_);
-      if (end == text_.npos || text_.substr(at_).starts_with("[:^"))
-        return wrong("a class of that name is not known here");
-      put(text_.substr(at_, end + 2 - at_));
+  Status bracket_item(CodePointSet& set) {
+    const size_t end = text_.substr(at_).starts_with("[:") ? text_.find(":]", at_ + 2) : text_.npos;
+    if (end != text_.npos) {
+      accept("[:");
+      const bool inverted = accept("^");
+      const std::string_view name = text_.substr(at_, end - at_);
+      const auto known = std::find_if(std::begin(kLong), std::end(kLong),
+                                      [&](const NamedClass& each) { return each.name == name; });
+      if (known == std::end(kLong)) return wrong("RE2 has no class of that name");
+      add_class(set, *known, inverted);
       at_ = end + 2;
       return Status();
     }
+    if (peek() == '\\' && short_class(set)) return Status();
     // Behind a class "-" is one, and so it is at the end; ranges are of two characters.
-    if (peek() == '\\' && peek(1) != '\0' && std::string_view("dDsSwW").find(peek(1)) != std::string_view::npos) {
+    char32_t first = 0, last = 0;
+    GANTRY_TRY(bracket_character(first));
+    last = first;
+    if (peek() == '-' && peek(1) != ']' && at_ + 1 < text_.size()) {
       ++at_;
-      shorthand();
-      return Status();
+      GANTRY_TRY(bracket_character(last));
     }
-    GANTRY_TRY(class_character());
-    if (peek() != '-' || peek(1) == ']' || at_ + 1 >= text_.size()) return Status();
-    ++at_;
-    result_ += L'-';
-    return class_character();
-  }
-
-  /// One character of a class.
-  Status class_character() {
-    char32_t value = 0;
-    if (accept("\\")) {
-      if (peek() == 'p' || peek() == 'P') return wrong("classes of Unicode are not known here");
-      if (!character(value)) return wrong("an escape that is none");
-    } else {
-      const CodePoint c = code_point_at(text_, at_);
-      value = c.value;
-      at_ += c.bytes;
-    }
-    put_literal(value, true);
+    if (last < first) return wrong("a range ends before it begins");
+    set.add(first, last);
     return Status();
   }
-
-  static constexpr wchar_t kLast = 0x10ffff;
+  Status bracket_character(char32_t& value) { return accept("\\") ? escaped(value) : character(value); }
 
   std::string_view text_;
   size_t at_ = 0;
-  int depth_ = 0;
-  bool dot_takes_all_ = false;
-  std::wstring result_;
+  bool repeated_ = false;  ///< what was read last is a repetition
+  Flags flags_;
+  std::vector<Flags> outer_;  ///< of the groups around, from outside
+  std::optional<CaseFolding> folding_;
+  PatternParts parts_;
 };
 
 }  // namespace
 
-Result<std::wstring> ecmascript_of(std::string_view re2) {
-  Rewriter rewriter(re2);
-  GANTRY_TRY(rewriter.run());
-  return rewriter.take();
+Result<PatternProgram> compile_pattern(std::string_view re2) {
+  return Reader(re2).run();
 }
 
 }  // namespace gantry::runtime

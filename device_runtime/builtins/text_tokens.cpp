@@ -20,13 +20,10 @@ Status for_each_text(const BuiltinCall& call, Take take) {
   Result<const Pattern*> pattern = pattern_of(call.text);
   if (!pattern.ok()) return pattern.status();
   const auto least = static_cast<size_t>(std::max<int64_t>(call.integers[0], 1));
-  Tokens tokens;
   for (uint64_t i = 0; i < call.inputs[0].elements; ++i) {
     Result<std::string_view> text = text_at(call, call.inputs[0], i);
     if (!text.ok()) return text.status();
-    tokens.clear();
-    GANTRY_TRY((*pattern)->find(*text, least, tokens));
-    GANTRY_TRY(take(i, tokens));
+    GANTRY_TRY(take(i, (*pattern)->find(*text, least)));
   }
   return Status();
 }

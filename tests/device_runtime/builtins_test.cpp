@@ -9,7 +9,6 @@
 
 #include "device_runtime/builtins/functions.h"
 #include "device_runtime/builtins/packed_strings.h"
-#include "device_runtime/builtins/pattern.h"
 #include "device_runtime/builtins/string_table.h"
 #include "device_runtime/src/c_api.h"
 #include "gantry/strings.h"
@@ -182,65 +181,6 @@ TEST(Builtins, RanksOrderTexts) {
   const auto ranks = c.empty(ElementType::kI64, {5});
   ASSERT_TRUE(c.call("text.ranks", {c.texts({5}, {"b", "a", "", "b", "ab"})}, {ranks}).ok());
   EXPECT_THAT(std::vector(ranks.as<int64_t>(), ranks.as<int64_t>() + 5), ElementsAre(3, 1, 0, 3, 2));
-}
-
-/// 1: matches, 0: does not, -1: is refused.
-int match(const char* pattern, const char* text) {
-  const auto compiled = Pattern::compile(pattern);
-  if (!compiled.ok()) return -1;
-  auto hit = compiled.value().matches(text);
-  EXPECT_TRUE(hit.ok()) << hit.status().message();
-  return *hit ? 1 : 0;
-}
-
-TEST(Builtins, PatternsAreRe2s) {
-  struct Case {
-    const char* pattern;
-    const char* text;
-    int expected;
-  };
-  const Case cases[] = {{R"(www\.[\w.-]+\.\bcom\b)", "www.google.com", 1},
-                        {R"(www\.[\w.-]+\.\bcom\b)", "www.bbc.co.uk", 0},
-                        {R"((\W|^)[\w.\-]{0,25}@(yahoo|gmail)\.com(\W|$))", "account@gmail.com", 1},
-                        {R"((\W|^)[\w.\-]{0,25}@(yahoo|gmail)\.com(\W|$))", "account@hotmail.com", 0},
-                        {".", "é", 1},
-                        {".", "\n", 0},
-                        {"(?s).", "\n", 1},
-                        {"[^a]", "é", 1},
-                        {R"(\x{e9}+)", "éé", 1},
-                        {R"(\Qa.c\E)", "a.c", 1},
-                        {R"(\Qa.c\E)", "abc", 0},
-                        {"[]a]+", "]a", 1},
-                        {"[a-]+", "a-", 1},
-                        {R"([\w-.]+)", "a-.b", 1},
-                        {R"([\w-z]+)", "`", 0},
-                        {R"([[-a]+)", "]^_", 1},
-                        {R"([[:alpha:]-z]+)", "b-z", 1},
-                        {"a{2,3}", "aaaa", 0},
-                        {"a{,3}", "a{,3}", 1},
-                        {R"([[:alpha:]]+)", "abc", 1},
-                        {R"(\S+)", "añ", 1},
-                        {R"([^\s]+)", "a b", 0},
-                        {R"(\Aab\z)", "ab", 1},
-                        {"(?P<n>a)b", "ab", 1},
-                        {"日本+", "日本本", 1},
-                        {"", "", 1},
-                        {"(?=a)", "a", -1},
-                        {R"(\1)", "a", -1},
-                        {"(?i)a", "A", -1},
-                        {R"(\pN)", "1", -1},
-                        {"a++", "aa", -1},
-                        {"(", "a", -1},
-                        {"a)", "a", -1},
-                        {"[a", "a", -1},
-                        {"a{1001}", "a", -1},
-                        {"((a{1000}){1000}){1000}", "a", -1}};
-  for (const Case& each : cases) EXPECT_EQ(match(each.pattern, each.text), each.expected) << each.pattern;
-}
-
-TEST(Builtins, PatternsTakeLongTextsInTimeAndOnALittleStack) {
-  EXPECT_EQ(match("(a|b)*c?", std::string(1'000'000, 'a').c_str()), 1);
-  EXPECT_EQ(match("(a*)*b", std::string(2'000, 'a').c_str()), 0);
 }
 
 TEST(StringTable, ForgetsWhatARunHasMadeAndKeepsToItsLimit) {

@@ -24,6 +24,12 @@ TEST(Texts, AreMatchedAsAWhole) {
   EXPECT_THAT(node.run<uint8_t>(DType::kBool), ElementsAre(1, 1, 0));
 }
 
+TEST(Texts, AreMatchedByFlags) {
+  OneNode node("", "RegexFullMatch", 20);
+  node.texts({4}, {"abc", "ABC", "abc\nÜber", "abc\nüberx"}).with("pattern", "(?i)abc(?:(?m:$)(?s:.)über)?");
+  EXPECT_THAT(node.run<uint8_t>(DType::kBool), ElementsAre(1, 1, 1, 0));
+}
+
 TEST(Texts, PatternsThatAreNotKnownAreRefusedWhenTheModelIsRead) {
   OneNode node("", "RegexFullMatch", 20);
   node.texts({1}, {"a"}).with("pattern", R"(\pN)");

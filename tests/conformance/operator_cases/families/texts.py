@@ -8,7 +8,8 @@ WORDS = ['a', 'b', 'the', 'The', 'THE', 'Über', 'STRASSE', 'ärger', 'łÓDŹ',
 SPLIT = ['a,b', 'a,,b', ',a', 'a,', '', ' ', 'a b  c', '  a b', 'a\tb\nc', 'no', 'a--b', '--', 'ä,ö', 'a, b',
          ',,,', 'x,y,z,w']
 PATTERNS = [r'[a-z]+', r'.*', r'', r'(a|b)*c?', r'\d{2,3}', r'[^@]+@[a-z]+\.(com|org)', r'\w+\s\w+',
-            r'(?i)abc', r'a.c', r'[äö]+', r'.', r'(?s).*', r'\bab\b', r'a{0,2}b+', r'^a$', r'x?y*?z']
+            r'(?i)abc', r'a.c', r'[äö]+', r'.', r'(?s).*', r'\bab\b', r'a{0,2}b+', r'^a$', r'x?y*?z',
+            r'(?i:a)BC', r'(?s-i:A.C|a.c)', r'(?m:a$\n^c)', r'(?i)Ä[ÖX]']
 MATCHED = ['abc', 'ABC', 'a', 'b', 'aabbc', '12', '1234', 'me@mail.com', 'me@@mail.com', 'two words', '', 'a\nc', 'ä',
            'äö', '日', 'ab', 'aab', 'xyz', 'yyz', 'abcabc']
 
