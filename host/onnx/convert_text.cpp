@@ -67,31 +67,6 @@ void convert_regex_full_match(NodeImport& n) {
   n.set(0, n.add(text::matches, {n.input(0)}, attrs));
 }
 
-/// Behind the set of characters that begins at `at`, "[]x]" or "[^[:alpha:]]".
-size_t end_of_set(std::string_view pattern, size_t at) {
-  ++at;
-  if (at < pattern.size() && pattern[at] == '^') ++at;
-  if (at < pattern.size() && pattern[at] == ']') ++at;
-  while (at < pattern.size() && pattern[at] != ']') {
-    const size_t named = pattern.substr(at, 2) == "[:" ? pattern.find(":]", at) : pattern.npos;
-    at = named != pattern.npos ? named + 2 : at + (pattern[at] == '\\' ? 2 : 1);
-  }
-  return at + 1;
-}
-
-/// The first repetition that prefers the fewest, "+?"; empty if there is none. A sign behind a backslash or in a set is
-/// a character.
-std::string_view lazy_repetition(std::string_view pattern) {
-  constexpr std::string_view kRepeats = "*+?}";
-  bool repeats = false;
-  for (size_t at = 0; at < pattern.size();) {
-    if (repeats && pattern[at] == '?') return pattern.substr(at - 1, 2);
-    repeats = kRepeats.find(pattern[at]) != kRepeats.npos;
-    at = pattern[at] == '[' ? end_of_set(pattern, at) : at + (pattern[at] == '\\' ? 2 : 1);
-  }
-  return {};
-}
-
 /// What tokens are to match: the tokenexp, or one character where the only separator is empty.
 std::string token_pattern(NodeImport& n) {
   const std::string pattern = n.text("tokenexp", "");
@@ -99,11 +74,6 @@ std::string token_pattern(NodeImport& n) {
   if (pattern.empty() && separators == std::vector<std::string>{""}) return "(?s).";
   if (!separators.empty()) n.unsupported(UnsupportedKind::kAttribute, "separators other than an empty one");
   if (pattern.empty()) n.fail("it has neither a tokenexp nor separators");
-  // Tokens are as long as can be whatever the pattern prefers, which the search for it does not know of
-  // these.
-  if (const std::string_view lazy = lazy_repetition(pattern); !lazy.empty())
-    n.unsupported(UnsupportedKind::kAttribute,
-                  "a tokenexp with {} (which finds the same without the last ?)", lazy);
   return pattern;
 }
 

@@ -173,12 +173,24 @@ TEST(Texts, CharactersThatLookLikeRepetitionsAreNone) {
   EXPECT_THAT(texts(one_of), ElementsAre("a*", "a?"));
 }
 
-TEST(Texts, TokensThatAreFoundInAnotherWayAreRefused) {
-  for (const char* pattern : {"a+?", R"(\*??)", "[]*?]{2}?", "[[:alpha:]]*?"}) {
+TEST(Texts, TokensAreNoShorterWherePatternsPreferThat) {
+  for (const char* pattern : {"a+?", "(?U)a+", "a??a*?"}) {
     OneNode lazy = tokenizer(pattern);
-    lazy.texts({1}, {"a"});
-    EXPECT_THROW(lazy.results(), Error) << pattern;
+    lazy.texts({1}, {"aaa ba"});
+    EXPECT_THAT(texts(lazy), ElementsAre("aaa", "a")) << pattern;
   }
+}
+
+TEST(Texts, TokensAreFoundByFlags) {
+  OneNode cases = tokenizer("(?i)ab");
+  cases.texts({1}, {"abcAb"});
+  EXPECT_THAT(texts(cases), ElementsAre("ab", "Ab"));
+  OneNode lines = tokenizer(R"((?m)^\w+)");
+  lines.texts({1}, {"ab c\nde f"});
+  EXPECT_THAT(texts(lines), ElementsAre("ab", "de"));
+}
+
+TEST(Texts, SeparatorsOfTokensAreRefused) {
   OneNode divided("com.microsoft", "Tokenizer", 16);
   divided.texts({1}, {"a b"}).with_texts("separators", {" "});
   EXPECT_THROW(divided.results(), Error);
