@@ -225,15 +225,18 @@ bool is_one_chunk(const costs::WinogradWork& work, const costs::WinogradPlan& pl
   return !work.symbolic && !plan.within_row && plan.chunk == rows * columns && work.batch == 1;
 }
 
-/// Into how many parts threads share the channels of a chunk of an image of unknown size, which may have
-/// fewer chunks than there are threads. Each part transforms the input of its chunk for itself: some 4
-/// instructions for each of the work.outputs that a step of the product has, of which the parts may add 2 %.
-int64_t channel_parts(const costs::WinogradWork& work, const costs::WinogradPlan& plan) {
+/// How many blocks of channels of a chunk one thread takes: all, but of images of unknown size, which may
+/// have fewer chunks than there are threads. There threads share them in parts, each of which transforms the
+/// chunk's input for itself: some 4 vector instructions a channel and tile beside one for each output
+/// channel. Parts may add 2 % so.
+int64_t blocks_of_part(const costs::WinogradWork& work, const costs::WinogradPlan& plan) {
+  constexpr int64_t kTransformation = 4, kMostPercent = 2;
   const int64_t blocks = ceil_div(work.outputs, plan.product.channel_block());
-  if (!work.symbolic || plan.input_at_root || work.groups > 1 || work.tile_parts > 0 || work.half) return 1;
-  int64_t parts = std::min(blocks, 1 + work.outputs / 200);
+  if (!work.symbolic || plan.input_at_root || work.groups > 1 || work.tile_parts > 0 || work.half)
+    return blocks;
+  int64_t parts = std::min(blocks, 1 + work.outputs * kMostPercent / (100 * kTransformation));
   while (blocks % parts != 0) --parts;
-  return parts;
+  return blocks / parts;
 }
 
 /// Threads share the loops; returns the one that is theirs.
@@ -296,9 +299,9 @@ void schedule_root(Stages& s, const costs::WinogradWork& work, const costs::Wino
     shared.insert(shared.begin(), block);
     order.insert(order.begin(), block);
   } else {
-    if (const int64_t parts = channel_parts(work, plan); parts > 1) {
-      const int64_t blocks = ceil_div(work.outputs, plan.product.channel_block());
-      auto [part, inside] = root.split(block, blocks / parts);
+    const int64_t part_blocks = blocks_of_part(work, plan);
+    if (part_blocks < ceil_div(work.outputs, plan.product.channel_block())) {
+      auto [part, inside] = root.split(block, part_blocks);
       shared.push_back(part);
       order.push_back(part);
       inner_block = inside;
