@@ -30,6 +30,8 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
   if (type != Device::CudaEmulated && (options.gpu_checks || !options.gpu_arch.empty())) {
     user_error("{} is for --device cuda-emulated", options.gpu_checks ? "--gpu-checks" : "--gpu-arch");
   }
+  if (type != Device::Cpu && !options.target.empty())
+    user_error("--target names a CPU, and --device {} a GPU; leave one of them out", options.device);
   return device.value();
 }
 
@@ -37,7 +39,7 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
 void check_options_of_file(const ExecutionOptions& options) {
   if (!is_module(options.file, options.contents)) return;
   refuse(options.given,
-         {"--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize", "--decisions",
+         {"--target", "--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize", "--decisions",
           "--custom-ops", "--records", "--keep-input"},
          options.file +
              ": is compiled already, and only the compilation of a model (.onnx or .gir) asks for these");
@@ -144,6 +146,11 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
   command.add_flag("--gpu-checks", options.gpu_checks,
                    "cuda-emulated looks for races, accesses out of bounds and uninitialised shared memory");
   command
+      .add_option("--target", options.target,
+                  "Compile a model for this CPU (see `gantry targets`), whose code the machine can run too; "
+                  "default: the machine's own")
+      ->type_name("TARGET");
+  command
       .add_option(
           "--precision", options.precision,
           "Arithmetic of convolutions and matrix products of a model; default auto: the fastest within about "
@@ -227,7 +234,8 @@ ModuleRequest request_of(const ExecutionOptions& options, const Invocation& invo
                         .opt_level = options.opt_level,
                         .device = device_of(options),
                         .gpu_arch = options.gpu_arch,
-                        .gpu_checks = options.gpu_checks};
+                        .gpu_checks = options.gpu_checks,
+                        .target = options.target};
   if (!options.precision.empty()) request.precision = find_precision(options.precision);
   if (!options.optimize.empty()) request.optimize = find_optimize(options.optimize);
   request.decisions = read_decisions(options.decisions, invocation);

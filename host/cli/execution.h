@@ -29,6 +29,7 @@ struct ExecutionOptions {
   std::string device = "cpu";  ///< as the runtime names devices: "cuda:1"
   std::string gpu_arch;        ///< of cuda-emulated: the GPU to schedule for; empty: the default
   bool gpu_checks = false;     ///< of cuda-emulated: find races and accesses out of bounds
+  std::string target;          ///< whose code a model becomes; empty: the machine's own
   std::string precision;       ///< empty: auto
   std::string optimize;        ///< empty: for speed
   std::string decisions;       ///< a file's name; empty: the target's own

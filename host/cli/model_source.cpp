@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <span>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "host/custom_ops/custom_ops.h"
 #include "host/driver/decision_file.h"
 #include "host/gir/gir_file.h"
+#include "host/machine/cpu_family.h"
 #include "host/machine/target.h"
 #include "host/onnx/import.h"
 #include "host/ops/op.h"
@@ -236,8 +238,26 @@ ModelImportOptions import_options(const ModuleRequest& request) {
           .kept_inputs = request.kept_inputs};
 }
 
+std::string misfit_of_target(const Target& target, const rpc::BoardInfo& machine) {
+  const Target own = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
+  if (target.for_gpu()) return "it is of a GPU";
+  if (target.family != own.family)
+    return fmt::format("it is of {}, the machine of {}", target.family->name, own.family->name);
+  std::vector<std::string> missing;
+  std::ranges::copy_if(target.features, std::back_inserter(missing), [&](const std::string& feature) {
+    return std::ranges::find(own.features, feature) == own.features.end();
+  });
+  return missing.empty() ? "" : fmt::format("the machine has no {}", fmt::join(missing, ", "));
+}
+
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine) {
   using module_format::Device;
+  if (!request.target.empty()) {
+    Target named = find_target(request.target);
+    if (const std::string misfit = misfit_of_target(named, machine); !misfit.empty())
+      user_error("--target {}: {}", request.target, misfit);
+    return named;
+  }
   const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
   if (request.device.type == Device::Cpu) return cpu;
   const GpuCodegen* codegen = find_gpu_codegen(request.device.type);

@@ -89,6 +89,7 @@ struct ModuleRequest {
   runtime::DeviceName device;
   std::string gpu_arch;     ///< of cuda-emulated: "sm_90"; empty: the default
   bool gpu_checks = false;  ///< of cuda-emulated
+  std::string target;       ///< a CPU's by its name; empty: the machine's own
   Precision precision = Precision::kAuto;
   bool use_cache = true;  ///< of compiled kernels
   Optimize optimize = Optimize::kSpeed;
@@ -102,7 +103,10 @@ struct ModuleRequest {
 };
 /// Those of its model.
 ModelImportOptions import_options(const ModuleRequest& request);
-/// The target of a device of the machine that reports this. User errors say why there is no such device.
+/// Why the machine that reports this cannot run a CPU target's code; empty: it can.
+std::string misfit_of_target(const Target& target, const rpc::BoardInfo& machine);
+/// The target of a device of the machine that reports this, or the one that the request names. User errors say why
+/// there is no such device, or why the machine cannot run that target's code.
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine);
 
 /// The module for exactly that machine: a model is compiled for what `machine` reports, a module file is

@@ -51,6 +51,15 @@ std::string elsewhere(const records::Setting& own, const records::Setting& here)
   return "";
 }
 
+/// The record's where the machine can run its code, else the machine's own.
+Target target_for(const Record& record, const rpc::BoardInfo& machine) {
+  Target own = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
+  const std::string& name = record.key.setting.target;
+  if (name == own.name) return own;
+  Target recorded = find_target(name);
+  return misfit_of_target(recorded, machine).empty() ? recorded : own;
+}
+
 /// None where the compiler takes the decision by itself.
 std::optional<Record> measured(const Record& record, const records::WorkProgram& program,
                                const records::Setting& setting, const Target& target,
@@ -76,8 +85,8 @@ std::optional<Record> measured(const Record& record, const records::WorkProgram&
 /// `program`: of a node's work; null: the record is of a network.
 void measure_again(Verified& result, const Record& record, const records::WorkProgram* program,
                    const rpc::BoardInfo& info, const VerifyOptions& options, const Invocation& invocation) {
-  const Target target = with_precision(target_of_board(info.architecture, info.llvm_cpu, info.features),
-                                       find_precision(record.key.setting.precision));
+  const Target target =
+      with_precision(target_for(record, info), find_precision(record.key.setting.precision));
   const records::Setting here = records::setting_of(target, machine_name(info, target, 0),
                                                     record.key.setting.threads, record.key.setting.optimize);
   result.why = elsewhere(record.key.setting, here);

@@ -245,6 +245,22 @@ TEST_F(Program, ModuleForAnotherArchitectureIsRefused) {
   expect_user_error("run m.gmod --random", other);
 }
 
+TEST_F(Program, ModelRunsAsOneOfALesserTargetToo) {
+#if defined(__x86_64__)
+  const std::string lesser = "x86-64-v2", other = "aarch64";
+#else
+  const std::string lesser = "aarch64", other = "x86-64-v2";
+#endif
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  const auto report = nlohmann::json::parse(
+      gantry("bench m.onnx --processes 1 --repeat 5 --json --target " + lesser).out);
+  EXPECT_EQ(report["target"], lesser);
+  expect_user_error("run m.onnx --random --target " + other, "--target " + other + ": it is of ");
+  expect_user_error("run m.onnx --random --device cuda --target " + lesser, "leave one of them out");
+  ASSERT_EQ(gantry("compile m.onnx").code, 0);
+  expect_user_error("run m.gmod --random --target " + lesser, "leave out --target");
+}
+
 TEST_F(Program, IrShowsEveryStage) {
   ASSERT_EQ(gantry("zoo squeezenet1_1 -o m.onnx --size 64").code, 0);
   EXPECT_THAT(gantry("ir m.onnx --after import").out, HasSubstr("fn @main"));

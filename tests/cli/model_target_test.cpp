@@ -1,0 +1,58 @@
+// Which target a model is compiled for that a machine is to run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/cli/model_source.h"
+#include "host/codegen/find_target.h"
+#include "host/machine/cpu_family.h"
+#include "host/support/error.h"
+
+namespace gantry::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// What a machine reports that can run exactly that target's code.
+rpc::BoardInfo machine_like(const char* target) {
+  const Target like = find_target(target);
+  rpc::BoardInfo machine;
+  machine.architecture = like.family->name;
+  machine.llvm_cpu = like.cpu;
+  machine.features = like.features;
+  return machine;
+}
+
+std::string target_on(const char* machine, const char* asked, const char* device = "cpu") {
+  ModuleRequest request;
+  request.target = asked;
+  request.device = runtime::parse_device(device).value();
+  return target_of_device(request, machine_like(machine)).name;
+}
+
+std::string refusal_on(const char* machine, const char* asked) {
+  try {
+    target_on(machine, asked);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TargetOfModel, IsTheMachinesOwnUnlessItIsNamed) {
+  EXPECT_EQ(target_on("znver4", ""), "znver4");
+  EXPECT_EQ(target_on("znver4", "x86-64-v3"), "x86-64-v3");
+  EXPECT_EQ(target_on("znver4", "znver4"), "znver4");
+  EXPECT_EQ(target_on("cortex-a76", "aarch64+dotprod"), "aarch64+dotprod");
+}
+
+TEST(TargetOfModel, OfOtherCodeThanTheMachinesIsRefused) {
+  EXPECT_THAT(refusal_on("x86-64-v3", "x86-64-v4"), HasSubstr("--target x86-64-v4: the machine has no avx512"));
+  EXPECT_THAT(refusal_on("cortex-a76", "x86-64-v2"),
+              HasSubstr("--target x86-64-v2: it is of x86_64, the machine of aarch64"));
+  EXPECT_THAT(refusal_on("znver4", "cuda:sm_80"), HasSubstr("--target cuda:sm_80: it is of a GPU"));
+  EXPECT_THAT(refusal_on("znver4", "x86-46-v3"), HasSubstr("x86-64-v3"));
+}
+
+}  // namespace
+}  // namespace gantry::cli
