@@ -219,6 +219,9 @@ std::string tuning_json(const TuneReport& report) {
   for (const auto& [outcome, count] : result.outcomes)
     json["outcomes"][std::string(records::name_of(outcome))] = count;
   json["failures"] = result.failures;
+  json["history"] = Json::array();
+  for (const tune::Standing& one : result.history)
+    json["history"].push_back({{"trials", one.trials}, {"seconds", one.seconds}, {"gain", one.gain}});
   json["layouts"] = Json::array();
   for (const tune::ChangeTrial& trial : result.layouts)
     json["layouts"].push_back(change_json(report, trial, "orders"));

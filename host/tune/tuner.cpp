@@ -50,6 +50,7 @@ TuneResult Tuner::run() {
   play_fusions();
   play_combined();
   if (options_.resume) begin_with_confirmed();
+  put_down_gain();
   accept_promising();
   while (wants_more()) {
     for (size_t i = 0; i < kBatches && wants_more(); ++i) {
@@ -92,6 +93,12 @@ double Tuner::gain() const {
   for (size_t i = 0; i < tasks_.size(); ++i)
     gained += states_[i].share * (1 - states_[i].search.cost_of(choices_[i]).value_or(1));
   return gained;
+}
+
+void Tuner::put_down_gain() {
+  std::vector<Standing>& history = result_.history;
+  const Standing now = {result_.trials, elapsed(), gain()};
+  if (now.gain != (history.empty() ? 0 : history.back().gain)) history.push_back(now);
 }
 
 void Tuner::look_at_untuned() {
@@ -344,6 +351,7 @@ void Tuner::accept_promising() {
   const std::vector<std::pair<Trial, Ratio>> results = measured(trials, Effort::kSure);
   sure_seconds_ = std::max(sure_seconds_, worked() - begun);
   for (const auto& [trial, ratio] : results) judge(trial, ratio);
+  put_down_gain();
   tools_.notebook.flush();
   for (const Trial& trial : trials) states_[trial.task].promising.reset();
 }

@@ -76,6 +76,13 @@ struct CombinedTrial {
   bool remembered = false;  ///< of an earlier run
 };
 
+/// How far a run had come when something was accepted.
+struct Standing {
+  size_t trials = 0;
+  double seconds = 0;  ///< from its beginning
+  double gain = 0;     ///< as Progress::gain
+};
+
 struct TuneResult {
   Choices choices;
   std::vector<TaskResult> tasks;  ///< parallel to the tasks
@@ -89,6 +96,8 @@ struct TuneResult {
   std::optional<CombinedTrial> combined;  ///< it is among the trials, likewise; none: it was not tried
   /// Trials by what became of them.
   std::vector<std::pair<records::Outcome, size_t>> outcomes;
+  /// Whenever that changed; in the end some of it may not have been confirmed.
+  std::vector<Standing> history;
   /// Of the failures, for people: "stem.conv {form=…}: crashed: …"
   std::vector<std::string> failures;
   std::string

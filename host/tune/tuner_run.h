@@ -64,6 +64,8 @@ class Tuner {
   void tell(const std::string& doing) const;
   /// Of the network's time, by what was accepted.
   double gain() const;
+  /// Puts that down where it has changed.
+  void put_down_gain();
   void look_at_untuned();
   void recall();
   /// What is known of a task's decisions by way of one whose cost is that, to untuned.

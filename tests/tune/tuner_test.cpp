@@ -26,6 +26,22 @@ TEST(Tuner, FindsWhatIsFasterAndShowsIt) {
   }
 }
 
+TEST(Tuner, TellsWhenItGained) {
+  MadeUpRun setup(4, true_cost, 3);
+  const TuneResult result = setup.run();
+  ASSERT_FALSE(result.history.empty());
+  Standing last;
+  for (const Standing& one : result.history) {
+    EXPECT_GE(one.trials, last.trials);
+    EXPECT_GT(one.seconds, last.seconds);
+    last = one;
+  }
+  EXPECT_LE(last.trials, result.trials);
+  EXPECT_LE(last.seconds, setup.options.seconds);
+  // Nothing of it is undone here: what it says of the kernels is what the network has gained.
+  EXPECT_NEAR(1 - last.gain, true_ratio(setup, result, true_cost), 0.05);
+}
+
 TEST(Tuner, BatchesThatAreHandedOverTogetherHoldNoCandidateTwice) {
   MadeUpRun run(3, true_cost, 3);
   run.machine.at_once = 4;
