@@ -16,10 +16,17 @@ namespace gantry::cli {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> prior_folders(const fs::path& own_folder) {
+std::vector<fs::path> prior_folders(const fs::path& own_folder,
+                                    const std::function<void(const std::string&)>& warn) {
   std::vector<fs::path> folders;
-  if (const char* given = std::getenv("GANTRY_PRIORS"); given != nullptr && *given != '\0')
-    folders.emplace_back(given);
+  if (const char* given = std::getenv("GANTRY_PRIORS"); given != nullptr && *given != '\0') {
+    std::error_code code;
+    if (fs::is_directory(given, code)) {
+      folders.emplace_back(given);
+    } else if (warn) {
+      warn(fmt::format("$GANTRY_PRIORS: there is no folder {}", visible_line(given)));
+    }
+  }
   folders.push_back(own_folder.parent_path() / "share" / "gantry" / "priors");
   return folders;
 }

@@ -17,8 +17,10 @@ struct FoundPrior {
   tune::PriorFile prior;
 };
 
-/// $GANTRY_PRIORS, if that is set; the folder that is installed with the program in `own_folder`, or built.
-std::vector<std::filesystem::path> prior_folders(const std::filesystem::path& own_folder);
+/// $GANTRY_PRIORS, if that is set, which is warned of where it is no folder; the folder that is installed with
+/// the program in `own_folder`, or built.
+std::vector<std::filesystem::path> prior_folders(const std::filesystem::path& own_folder,
+                                                 const std::function<void(const std::string&)>& warn);
 
 /// FAMILY.json of the first family (tune::families_of) that one of the folders has, in their order; one that
 /// cannot be read is warned of, and the next one is taken. None where there is none.

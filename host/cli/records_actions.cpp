@@ -10,6 +10,7 @@
 
 #include "host/cli/records_filter.h"
 #include "host/cli/records_use.h"
+#include "host/cli/records_verify_network.h"
 #include "host/cli/terminal.h"
 #include "host/cli/text.h"
 #include "host/records/json_lines.h"
@@ -111,13 +112,12 @@ std::string verdict_of(const Verified& verified) {
 }
 
 /// User errors for what no record could be measured in.
-void check_model(const VerifyOptions& options) {
+void check_model(const VerifyOptions& options, const Invocation& invocation) {
   if (options.model.empty()) return;
   if (is_module(options.model, {}))
     user_error("--model {}: is compiled already; verify takes a model (.onnx) or graph text (.gir)",
                options.model);
-  parse_shapes(options.shapes);
-  parse_sizes(options.sizes);
+  verified_model(options, Optimize::kSpeed, invocation);
 }
 
 }  // namespace
@@ -247,7 +247,7 @@ int prune_records(const RecordsOptions& options, const Invocation& invocation) {
 }
 
 int verify_records(const RecordsOptions& options, const Invocation& invocation) {
-  check_model(options.verify);
+  check_model(options.verify, invocation);
   records::StoreOptions how;
   how.warn = [&](const std::string& message) { invocation.warn(message); };
   const auto store = records::open_store(options.place, how);

@@ -43,15 +43,7 @@ Contents build(const Record& record, const std::shared_ptr<RecordedDecisions>& t
   compile.cache = open_cache(true);
   compile.observer.network_records = &answers;
   if (told) compile.records = [&told](const Target&) { return told; };
-  Invocation silent = invocation;  // what there is to say of the model, commands that compile it say
-  silent.hear = [](const std::string&, bool) {};
-  Graph graph = import_model(options.model,
-                             {.sizes = {parse_shapes(options.shapes), parse_sizes(options.sizes)},
-                              .optimize = compile.optimize,
-                              .custom_ops = read_custom_ops(options.custom_ops, invocation),
-                              .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
-                             silent);
-  check_kept_inputs(graph, options.kept_inputs, options.model);
+  Graph graph = verified_model(options, compile.optimize, invocation);
   ModuleFile file = compile_graph(std::move(graph), compile);
   return module_bytes(file);
 }
@@ -76,6 +68,19 @@ bool equal(const Contents& a, const Contents& b) {
 }
 
 }  // namespace
+
+Graph verified_model(const VerifyOptions& options, Optimize optimize, const Invocation& invocation) {
+  Invocation silent = invocation;  // what there is to say of the model, commands that compile it say
+  silent.hear = [](const std::string&, bool) {};
+  Graph graph = import_model(options.model,
+                             {.sizes = {parse_shapes(options.shapes), parse_sizes(options.sizes)},
+                              .optimize = optimize,
+                              .custom_ops = read_custom_ops(options.custom_ops, invocation),
+                              .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
+                             silent);
+  check_kept_inputs(graph, options.kept_inputs, options.model);
+  return graph;
+}
 
 std::optional<Record> measured_network(const Record& record, const records::Setting& setting,
                                        const Target& target, const VerifyOptions& options,

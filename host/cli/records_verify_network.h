@@ -8,6 +8,9 @@
 
 namespace gantry::cli {
 
+/// The model that the options name, with their sizes. User errors: those of import.
+Graph verified_model(const VerifyOptions& options, Optimize optimize, const Invocation& invocation);
+
 /// The record measured again, but for its date, in the model that the options name; none where the compiler
 /// takes its decision by itself. User errors: those of import and compilation, and a model that is another
 /// network.

@@ -113,8 +113,8 @@ std::optional<FoundPrior> prior_of(const TuneModelOptions& options, const Target
                                    const Invocation& invocation) {
   // It is of times.
   if (options.prior == kNoPrior || options.metric != tune::Metric::kTime) return std::nullopt;
-  return find_prior(target, prior_folders(own_folder()),
-                    [&](const std::string& message) { invocation.warn(message); });
+  const auto warn = [&](const std::string& message) { invocation.warn(message); };
+  return find_prior(target, prior_folders(own_folder(), warn), warn);
 }
 
 std::unique_ptr<TuneMachines> machines_of(const TuneModelOptions& options, const Invocation& invocation) {
@@ -220,6 +220,16 @@ std::optional<Error> finish(tune::Notebook& notebook, records::Store* store) {
   return std::nullopt;
 }
 
+/// After a machine that is gone.
+void say_how_to_go_on(const TuneModelOptions& options, const Invocation& invocation) {
+  if (options.records.empty()) {
+    invocation.note("nothing is kept of what was measured: --records keeps it, for --resume to go on from");
+  } else {
+    invocation.note(fmt::format("what was measured is in {}: the same command with --resume goes on from it",
+                                options.records));
+  }
+}
+
 /// prepare_on() a machine; on another one where it goes away meanwhile. `execution` outlives the result.
 Prepared prepare(const TuneModelOptions& options, ExecutionOptions& execution, TuneMachines& machines,
                  Progress& progress, const Invocation& invocation) {
@@ -288,8 +298,12 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
   try {
     report.result = tune::tune(network.tasks(), tuning,
                                {measurer, network, *model, notebook, clock, show, std::move(known.examples)});
-  } catch (...) {
+  } catch (const rpc::Error&) {
     notebook.flush();  // what was measured before stays
+    say_how_to_go_on(options, invocation);
+    throw;
+  } catch (...) {
+    notebook.flush();
     throw;
   }
   tuned.unwritten = finish(notebook, store.get());

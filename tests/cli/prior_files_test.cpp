@@ -80,11 +80,18 @@ TEST_F(PriorFiles, OneOfAnotherFamilyIsSaidWithBoth) {
   EXPECT_EQ(said("x86_64", "znver4"), "");
 }
 
-TEST(PriorFolders, AreThoseBesideTheProgramAndTheEnvironments) {
+TEST_F(PriorFiles, LieBesideTheProgramAndInTheEnvironmentsFolder) {
+  const auto folders = [&] {
+    return prior_folders("/usr/bin", [&](const std::string& message) { warnings_.push_back(message); });
+  };
   ::unsetenv("GANTRY_PRIORS");
-  EXPECT_THAT(prior_folders("/usr/bin"), ElementsAre("/usr/share/gantry/priors"));
+  EXPECT_THAT(folders(), ElementsAre("/usr/share/gantry/priors"));
+  ::setenv("GANTRY_PRIORS", folder_.path().c_str(), 1);
+  EXPECT_THAT(folders(), ElementsAre(folder_.path(), "/usr/share/gantry/priors"));
+  EXPECT_THAT(warnings_, IsEmpty());
   ::setenv("GANTRY_PRIORS", "/lab/priors", 1);
-  EXPECT_THAT(prior_folders("/usr/bin"), ElementsAre("/lab/priors", "/usr/share/gantry/priors"));
+  EXPECT_THAT(folders(), ElementsAre("/usr/share/gantry/priors"));
+  EXPECT_THAT(warnings_, ElementsAre("$GANTRY_PRIORS: there is no folder /lab/priors"));
   ::unsetenv("GANTRY_PRIORS");
 }
 

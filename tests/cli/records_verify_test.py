@@ -108,7 +108,9 @@ class Verify(ProgramTest):
         # The digest is that of a node's work.
         self.assertIn('another network', self.verified(store, '--model', 'net.gir')['why'])
         self.assertEqual(len(self.records(store)), 1)
+        (self.folder / 'words.onnx').write_text('words')
         for arguments, words in ((['--model', 'none.onnx'], 'no such file'), (['--model', 'net.gmod'], 'compiled already'),
+                                 (['--model', 'words.onnx'], 'words.onnx is not an ONNX file'),
                                  (['--shape', 'x=1'], '--model')):
             self.assertIn(words, self.gantry('records', 'verify', store, *arguments, status=1).stderr)
 

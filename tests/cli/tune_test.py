@@ -6,6 +6,7 @@ usage: tune_test.py GANTRY GANTRY_DEVICE
 import json
 import os
 import pathlib
+import platform
 import signal
 import sqlite3
 import stat
@@ -111,6 +112,24 @@ class Records(TuneTest):
         second = self.result('--time', '20s', '--records', 'lab.db', '--resume')
         self.assertEqual(self.records(), kept + second['records_written'])
 
+    def test_of_a_lesser_target_they_decide_for_that(self):
+        lesser = 'x86-64-v2' if platform.machine() == 'x86_64' else 'aarch64'
+        tuned = self.result('--time', '20s', '--target', lesser, '--records', 'lesser.db', '-o', 'lesser.gmod')
+        self.assertEqual(tuned['target'], lesser)
+        rows = json.loads(self.gantry('records', 'list', 'lesser.db', '--json').stdout)
+        self.assertEqual({row['target'] for row in rows}, {lesser})
+        variant = json.loads(self.gantry('inspect', 'lesser.gmod', '--json').stdout)['variants'][0]
+        self.assertEqual(variant['target'], lesser)
+        # What decided in the tuned module decides for the target, and not for this machine's own.
+        of_lesser, of_own = [
+            json.loads(self.gantry('compile', 'm.onnx', '-o', 'by-records.gmod', '--precision', 'fp32', '--records', 'lesser.db',
+                                   '--target', target, '--force', '--json').stdout)
+            for target in (lesser, 'native')]
+        if tuned['ratio'] is not None:
+            self.assertTrue(of_lesser['records']['decided'] or of_lesser['records']['network'])
+        if of_own['targets'] != [lesser]:
+            self.assertEqual(of_own['records']['decided'], [])
+
     def test_an_interrupted_run_leaves_whole_records_and_nothing_else(self):
         for number, seconds in ((signal.SIGINT, 7), (signal.SIGTERM, 11), (signal.SIGINT, 3)):
             before = set(os.listdir(self.folder)) | {'cut.db', 'cut.db-wal', 'cut.db-shm', 'cut.db-journal'}
@@ -179,6 +198,16 @@ class Faults(TuneTest):
 
     def test_a_board_that_is_not_there_is_an_error_of_the_board(self):
         self.tune('--time', '20s', '--on', '127.0.0.1:1', status=2)
+
+    def test_a_board_that_dies_leaves_its_records_and_the_word_how_to_go_on(self):
+        with board([DEVICE], self.folder) as address:
+            process = self.start('tune', 'm.onnx', '--precision', 'fp32', '--time', '120s', '--on', address, '--records', 'dead.db')
+            while process.poll() is None and not (self.folder / 'dead.db').exists():
+                time.sleep(0.1)
+        errors = self.finish(process, status=2).stderr
+        self.assertIn('what was measured is in dead.db: the same command with --resume goes on from it', errors)
+        self.assertIn(address, errors)
+        self.assertGreater(self.records('dead.db'), 0)
 
 
 if __name__ == '__main__':
