@@ -39,8 +39,8 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
 void check_options_of_file(const ExecutionOptions& options) {
   if (!is_module(options.file, options.contents)) return;
   refuse(options.given,
-         {"--target", "--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize", "--decisions",
-          "--custom-ops", "--records", "--keep-input"},
+         {"--target", "--opt", "--precision", "--gpu-arch", "--gpu-checks", "--no-cache", "--optimize",
+          "--decisions", "--custom-ops", "--records", "--keep-input"},
          options.file +
              ": is compiled already, and only the compilation of a model (.onnx or .gir) asks for these");
 }

@@ -105,8 +105,8 @@ struct ModuleRequest {
 ModelImportOptions import_options(const ModuleRequest& request);
 /// Why the machine that reports this cannot run a CPU target's code; empty: it can.
 std::string misfit_of_target(const Target& target, const rpc::BoardInfo& machine);
-/// The target of a device of the machine that reports this, or the one that the request names. User errors say why
-/// there is no such device, or why the machine cannot run that target's code.
+/// The target of a device of the machine that reports this, or the one that the request names. User errors
+/// say why there is no such device, or why the machine cannot run that target's code.
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine);
 
 /// The module for exactly that machine: a model is compiled for what `machine` reports, a module file is

@@ -17,8 +17,8 @@ struct FoundPrior {
   tune::PriorFile prior;
 };
 
-/// $GANTRY_PRIORS, if that is set, which is warned of where it is no folder; the folder that is installed with
-/// the program in `own_folder`, or built.
+/// $GANTRY_PRIORS, if that is set, which is warned of where it is no folder; the folder that is installed
+/// with the program in `own_folder`, or built.
 std::vector<std::filesystem::path> prior_folders(const std::filesystem::path& own_folder,
                                                  const std::function<void(const std::string&)>& warn);
 

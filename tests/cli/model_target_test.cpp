@@ -47,7 +47,8 @@ TEST(TargetOfModel, IsTheMachinesOwnUnlessItIsNamed) {
 }
 
 TEST(TargetOfModel, OfOtherCodeThanTheMachinesIsRefused) {
-  EXPECT_THAT(refusal_on("x86-64-v3", "x86-64-v4"), HasSubstr("--target x86-64-v4: the machine has no avx512"));
+  EXPECT_THAT(refusal_on("x86-64-v3", "x86-64-v4"),
+              HasSubstr("--target x86-64-v4: the machine has no avx512"));
   EXPECT_THAT(refusal_on("cortex-a76", "x86-64-v2"),
               HasSubstr("--target x86-64-v2: it is of x86_64, the machine of aarch64"));
   EXPECT_THAT(refusal_on("znver4", "cuda:sm_80"), HasSubstr("--target cuda:sm_80: it is of a GPU"));

@@ -252,8 +252,8 @@ TEST_F(Program, ModelRunsAsOneOfALesserTargetToo) {
   const std::string lesser = "aarch64", other = "x86-64-v2";
 #endif
   ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
-  const auto report = nlohmann::json::parse(
-      gantry("bench m.onnx --processes 1 --repeat 5 --json --target " + lesser).out);
+  const auto report =
+      nlohmann::json::parse(gantry("bench m.onnx --processes 1 --repeat 5 --json --target " + lesser).out);
   EXPECT_EQ(report["target"], lesser);
   expect_user_error("run m.onnx --random --target " + other, "--target " + other + ": it is of ");
   expect_user_error("run m.onnx --random --device cuda --target " + lesser, "leave one of them out");
