@@ -7,11 +7,11 @@
 Each model is compiled untuned and tuned from nothing; `gantry compare` then times the two modules in turns, whatever the tuner
 said of them, and ONNX Runtime is timed in rounds beside both. The share of the roof is the least time of all kernels, by their
 operations at the multiply-add peak or their traffic (docs/performance.md says how), over what they take: what is missing to 1
-is all that any tuner could still gain without another algorithm. Modules, records and results stay in --folder, as
+is all that any tuner could still gain, but that Winograd's algorithm does with fewer operations than the model states. Modules, records and results stay in --folder, as
 NAME-untuned.gmod, NAME-tuned.gmod, NAME.db, NAME.json, where NAME has the model, the target and the number of threads, and
 --label if there is one: `gantry compare` of two such modules says how far two runs are apart. A result that is there already
-is only printed. The machine must do nothing else. Where MODEL.in.npy lies beside
-MODEL.onnx it is the input.
+is only printed. The machine must do nothing else. Where MODEL.in.npy lies beside MODEL.onnx
+it is the input.
 """
 import argparse
 import json
@@ -135,7 +135,7 @@ def gains_of(tune):
     parts = [f"{len(better)} of {len(tune['tasks'])} kernels, {forms} by another form"]
     parts += [f"{100 * gain:.0f} % of {task['nodes'][0] if task['nodes'] else task['op']} ({100 * task['share']:.1f} % of the time)"
               for gain, task in saved[:1]]
-    parts += [f"{what} kept" for what in ('layouts', 'fusions') if any(one['accepted'] for one in tune[what])]
+    parts += [f"{what} accepted" for what in ('layouts', 'fusions') if any(one['accepted'] for one in tune[what])]
     if tune['combined'] and tune['combined']['kept']:
         parts.append('products combined')
     return '; '.join(parts)

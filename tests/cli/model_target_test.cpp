@@ -22,10 +22,10 @@ rpc::BoardInfo machine_like(const char* target) {
   return machine;
 }
 
-std::string target_on(const char* machine, const char* asked, const char* device = "cpu") {
+std::string target_on(const char* machine, const char* asked) {
   ModuleRequest request;
   request.target = asked;
-  request.device = runtime::parse_device(device).value();
+  request.device = runtime::parse_device("cpu").value();
   return target_of_device(request, machine_like(machine)).name;
 }
 
