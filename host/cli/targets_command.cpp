@@ -15,9 +15,11 @@ constexpr const char* kExamples = R"(Examples:
   gantry compile resnet18.onnx --target cortex-a72
   gantry compile resnet18.onnx --target aarch64+dotprod
   gantry compile resnet18.onnx --target native           this machine
+  gantry compile resnet18.onnx --target cortex-a76+l2=256K                   a chip whose cores have less cache
   gantry compile resnet18.onnx --target cuda:sm_87/cortex-a78                a GPU and the CPU beside it
-Besides those listed, every CPU name that LLVM knows for x86-64 and AArch64 is a target. The CPU beside a GPU is
-x86-64-v2 (of Jetson modules an Arm one) unless named.)";
+Besides those listed, every CPU name that LLVM knows for x86-64 and AArch64 is a target. +NAME and -NAME add and remove
+a feature; +l1=SIZE and +l2=SIZE state the caches of a core, in K (KiB) or M (MiB), where the chip has others than is usual
+of the CPU. The CPU beside a GPU is x86-64-v2 (of Jetson modules an Arm one) unless named.)";
 
 int list_targets(bool json) {
   std::vector<Target> targets = known_targets();

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "host/codegen/backends.h"
+#include "host/codegen/cache_suffix.h"
 #include "host/codegen/cpu_codegen.h"
 #include "host/codegen/host_cpu.h"
 #include "host/machine/cpu_features.h"
@@ -105,30 +106,6 @@ Target find_gpu(const GpuFamily& family, std::string_view name) {
   return family.target(parts, find_target(parts.cpu.empty() ? family.usual_cpu(parts) : parts.cpu));
 }
 
-/// Applies "+feature-feature…". A user error names a feature that the architecture does not have.
-Target apply_suffixes(Target base, std::string_view suffixes, std::string_view whole) {
-  if (suffixes.empty()) return base;
-  const CpuFamily& family = family_of(base);
-  std::vector<std::string> features = base.features;
-  while (!suffixes.empty()) {
-    const bool adds = suffixes[0] == '+';
-    suffixes.remove_prefix(1);
-    std::string_view written = leading_feature(family, suffixes);
-    if (written.empty()) {
-      user_error("target {}: unknown feature at '{}'; known: {}", whole, suffixes,
-                 fmt::join(family.features, ", "));
-    }
-    suffixes.remove_prefix(written.size());
-    std::string_view feature = llvm_feature_name(family, written);
-    features = adds ? add_feature(family, std::move(features), feature)
-                    : remove_feature(family, std::move(features), feature);
-  }
-  if (!has_what_is_needed(family, features))
-    user_error("target {}: gantry needs {}", whole, family.least_text);
-  return make_target(std::string(whole), base.description + ", with changed features", family, base.cpu,
-                     std::move(features));
-}
-
 /// "base+added-removed", in the fixed order of features; the base alone where nothing differs.
 std::string normalised_name(const Target& base, const std::vector<std::string>& features) {
   // Only what no other named feature implies is named.
@@ -147,6 +124,35 @@ std::string normalised_name(const Target& base, const std::vector<std::string>& 
     name += fmt::format("-{}", f);
   }
   return name;
+}
+
+/// Applies "+feature-feature+l2=256K…". A user error names a feature that the architecture does not have.
+Target apply_suffixes(const Target& base, std::string_view suffixes, std::string_view whole) {
+  const CpuFamily& family = family_of(base);
+  std::vector<std::string> features = base.features;
+  StatedCaches caches;
+  while (!suffixes.empty()) {
+    const bool adds = suffixes[0] == '+';
+    suffixes.remove_prefix(1);
+    if (adds && take_cache_size(suffixes, whole, caches)) continue;
+    std::string_view written = leading_feature(family, suffixes);
+    if (written.empty()) {
+      user_error("target {}: unknown feature at '{}'; known: {}; and sizes of caches, as l1=32K and l2=1M",
+                 whole, suffixes, fmt::join(family.features, ", "));
+    }
+    suffixes.remove_prefix(written.size());
+    std::string_view feature = llvm_feature_name(family, written);
+    features = adds ? add_feature(family, std::move(features), feature)
+                    : remove_feature(family, std::move(features), feature);
+  }
+  if (!has_what_is_needed(family, features))
+    user_error("target {}: gantry needs {}", whole, family.least_text);
+  Target changed =
+      make_target(std::string(whole), base.description + ", changed", family, base.cpu, std::move(features));
+  const MachineModel usual = changed.machine;
+  set_stated_caches(changed.machine, caches, whole);
+  changed.name = normalised_name(base, changed.features) + cache_suffixes(changed.machine, usual);
+  return changed;
 }
 
 [[noreturn]] void unknown_target(std::string_view name) {
@@ -241,10 +247,7 @@ Target find_target(std::string_view name) {
       base = find_base(base_name);
     }
     if (!base) continue;
-    if (suffixes.empty()) return *base;
-    Target changed = apply_suffixes(*base, suffixes, name);
-    changed.name = normalised_name(*base, changed.features);
-    return changed;
+    return suffixes.empty() ? *base : apply_suffixes(*base, suffixes, name);
   }
   unknown_target(name);
 }

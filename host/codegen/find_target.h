@@ -13,7 +13,8 @@ namespace gantry {
 /// x86-64-v2/v3/v4, aarch64, aarch64+dotprod, named CPUs.
 std::vector<Target> known_targets();
 /// A target by name: a known one, `native` (this machine), or any CPU name that LLVM knows for x86-64 or
-/// AArch64 ("znver3", "cortex-a55"), each optionally with "+feature" suffixes; or a GPU:
+/// AArch64 ("znver3", "cortex-a55"), each optionally with "+feature" and "-feature" suffixes and sizes of a
+/// core's caches, as "+l2=256K" ("host/codegen/cache_suffix.h"); or a GPU:
 ///   "cuda:sm_86" or, with the CPU beside it, "cuda:sm_87/cortex-a78"; the CPU is x86-64-v2 unless named, and
 ///     an Arm one for sm_72 and sm_87, which only Jetson modules have. "cuda" is cuda:sm_80, whose PTX newer
 ///     GPUs run too.

@@ -78,6 +78,32 @@ TEST(Target, SuffixesAddAndRemoveFeaturesWithWhatDependsOnThem) {
   EXPECT_EQ(find_target(both.name).features, both.features);
 }
 
+TEST(Target, SuffixesStateTheCachesOfACore) {
+  const Target usual = find_target("cortex-a76"), stated = find_target("cortex-a76+l2=256K+l1=32K");
+  EXPECT_EQ(stated.machine.l1_bytes, 32 << 10);
+  EXPECT_EQ(stated.machine.l2_bytes, 256 << 10);
+  EXPECT_EQ(stated.features, usual.features);
+  EXPECT_EQ(stated.rank, usual.rank);
+  EXPECT_EQ(stated.name, "cortex-a76+l1=32K+l2=256K");
+  EXPECT_EQ(find_target(stated.name).machine.l2_bytes, 256 << 10);
+  EXPECT_EQ(find_target("cortex-a76+l1=64K").name, "cortex-a76") << "it has that anyway";
+  EXPECT_EQ(find_target("cortex-a76+l2=2048K").name, "cortex-a76+l2=2M");
+  const Target both = find_target("aarch64+l2=1M+dotprod");
+  EXPECT_EQ(both.name, "aarch64+dotprod+l2=1M");
+  EXPECT_THAT(both.features, Contains("dotprod"));
+  EXPECT_EQ(both.machine.l2_bytes, 1 << 20);
+  EXPECT_EQ(find_target("cuda:sm_87/cortex-a78+l2=256K").host->machine.l2_bytes, 256 << 10);
+}
+
+TEST(Target, SizesThatNoCacheHasAreErrors) {
+  for (const char* size : {"", "K", "12", "32k", "-32K", "1.5M", "32KK", "4K", "2M", "99999999999999999999K"})
+    EXPECT_THAT(user_error_of(std::string("x86-64-v3+l1=") + size), HasSubstr("8K to 1M")) << size;
+  EXPECT_THAT(user_error_of("x86-64-v3+l2=9223372036854775807M"), HasSubstr("64K to 1024M"));
+  EXPECT_THAT(user_error_of("x86-64-v3+l1=512K+l2=256K"), HasSubstr("smaller than its first"));
+  EXPECT_THAT(user_error_of("x86-64-v3+l2=1M+l2=2M"), HasSubstr("twice"));
+  EXPECT_THAT(user_error_of("x86-64-v3-l2=1M"), HasSubstr("l2=1M"));
+}
+
 TEST(Target, AnUnknownNameIsAnErrorWithTheNearestNames) {
   EXPECT_THAT(user_error_of("znver33"), HasSubstr("znver3"));
   EXPECT_THAT(user_error_of("cortex-a57x"), HasSubstr("cortex-a57"));
