@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """After how many trials runs of `gantry tune` had most of what a long run gained.
 
-usage: benchmarks/tuning_progress.py [--share 0.95] LONG.json RUN.json...
+usage: benchmarks/tuning_progress.py [--share 0.95] [--after SECONDS] LONG.json RUN.json...
 
 The files are results of tuning.py, or of `gantry tune --json`, of one network and setting. Of each run, the long one too, the
 first entry of its history is printed whose gain is at least that share of the long run's last: the trials and seconds until
-then, and what the run had in the end. A gain is the sum over kernels of their share of the network's time by what was
-accepted for each, so that runs which err by a percent of a kernel err here by less than that.
+then, and what the run had in the end; with --after what it had after so many seconds, too. A gain is the sum over kernels
+of their share of the network's time by what was accepted for each, so that runs which err by a percent of a kernel err here
+by less than that.
 """
 import argparse
 import json
@@ -21,6 +22,7 @@ def history_of(file):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--share', type=float, default=0.95)
+    parser.add_argument('--after', type=float, help='seconds after which the gain is told, too')
     parser.add_argument('long')
     parser.add_argument('runs', nargs='*')
     args = parser.parse_args()
@@ -33,7 +35,11 @@ def main():
         reached = next((one for one in history if one['gain'] >= asked), None)
         words = f"{reached['trials']} trials, {reached['seconds']:.0f} s" if reached else 'never'
         last = history[-1]['gain'] if history else 0
-        print(f"{file}: {args.share:.0%} of {long[-1]['gain']:.2%}: {words}; in the end {last:.2%}")
+        early = ''
+        if args.after:
+            then = [one['gain'] for one in history if one['seconds'] <= args.after]
+            early = f"; after {args.after:.0f} s {then[-1] if then else 0:.2%}"
+        print(f"{file}: {args.share:.0%} of {long[-1]['gain']:.2%}: {words}{early}; in the end {last:.2%}")
 
 
 if __name__ == '__main__':
