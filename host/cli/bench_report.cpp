@@ -17,6 +17,8 @@ namespace {
 
 constexpr double kMuchScatter = 0.1;  ///< of the samples, standard deviation over median
 constexpr double kMuchClockChange = 0.1;
+/// Processes that count, of which a warning says how few they are.
+constexpr size_t kFewCounting = 3;
 constexpr double kMuchDisturbed = 0.03;  ///< of the samples
 
 std::string gpu_line(const rpc::GpuInfo& gpu) {
@@ -197,11 +199,21 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
   if (m.processes.size() == 1) {
     warnings.push_back("one process only: others may differ by 1 to 2 %, which its interval does not show");
   }
+  const size_t counting = m.uses_disturbed ? 0 : m.undisturbed_processes;
+  if (counting > 0 && counting < std::min(m.processes.size(), kFewCounting)) {
+    warnings.push_back(fmt::format("{} of {} processes {}: others used the cores while the rest was measured",
+                                   counting, m.processes.size(),
+                                   counting == 1 ? "counts alone" : "count alone"));
+  }
   if (m.interval && !m.reached_goal && !options.repeat && !options.processes) {
-    warnings.push_back(fmt::format(
-        "after {:.0f} s the {} is known to {}, not to {}; --duration allows more time", m.elapsed_s,
-        m.processes.front().runs_per_second ? "throughput" : "median",
-        precision_text(m.interval->relative_half_width()), precision_text(options.precision_goal)));
+    const std::string known = precision_text(m.interval->relative_half_width()),
+                      goal = precision_text(options.precision_goal);
+    // What is missed by less than is shown would read "known to ±1 %, not to ±1 %".
+    if (known != goal) {
+      warnings.push_back(fmt::format(
+          "after {:.0f} s the {} is known to {}, not to {}; --duration allows more time", m.elapsed_s,
+          m.processes.front().runs_per_second ? "throughput" : "median", known, goal));
+    }
   }
   const std::optional<double> drift = drift_between_processes(speed_of(m.processes));
   if (drift && std::abs(*drift) >= options.precision_goal) {
@@ -257,7 +269,7 @@ std::vector<std::string> machine_warnings(const Measurement& m) {
   if (const std::string text = disturbance_text(m); m.uses_disturbed && !text.empty()) {
     warnings.push_back(
         fmt::format("{}: {}something outside of this machine's sight used them, such as another virtual "
-                    "machine on the same cores; too little was undisturbed to count alone, so that the times "
+                    "machine on the same cores; hardly anything was undisturbed, so that the times "
                     "are too long; measure at another time, longer with --duration, or on a machine whose "
                     "cores are its own",
                     text, is_shared ? "other processes of this machine, or " : ""));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/cli/measured_process.h"
+#include "host/cli/statistics/comparison.h"
 #include "host/support/stopwatch.h"
 
 namespace gantry::cli {
@@ -60,11 +61,12 @@ void sample(MeasuredProcess& process, const MeasureOptions& options, const std::
   } while (!enough() && elapsed() < options.duration_s);
 }
 
-/// The interval of what has been measured; none while a single process has too few samples for one.
+/// The interval of what has been measured; none while a single process has too few samples for one. Where
+/// only one of several counts, the others are taken to differ from it as processes usually do.
 std::optional<MedianInterval> interval_of(std::span<const ProcessMeasurement> processes) {
   const std::vector<ProcessSamples> speed = speed_of(processes);
   if (speed.size() == 1 && speed.front().samples_ms.size() < kFewestSamples) return std::nullopt;
-  return median_interval(speed);
+  return median_interval(speed, 0.95, processes.size() > 1 ? kAssumedProcessSpread : 0);
 }
 
 class Loop {

@@ -86,8 +86,7 @@ void leave_out_disturbed(Measurement& measurement, const std::optional<double>& 
       process.left_out.assign(all, true);
     }
   }
-  const size_t processes = measurement.processes.size();
-  measurement.uses_disturbed = measurement.undisturbed_processes < fewest_undisturbed_processes(processes);
+  measurement.uses_disturbed = measurement.undisturbed_processes == 0;
   if (!measurement.uses_disturbed) return;
   for (ProcessMeasurement& process : measurement.processes) process.left_out.clear();
 }

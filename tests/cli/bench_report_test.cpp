@@ -46,6 +46,16 @@ TEST(BenchReport, AnIntervalWiderThanTheMedianIsNotShownAsFigures) {
   EXPECT_FALSE(document(report)["interval_ms"].is_null()) << "who reads the document judges for himself";
 }
 
+TEST(BenchReport, AGoalThatIsMissedByLessThanIsShownIsNoWarning) {
+  BenchReport report = testing::sample_report({{1, 1, 1}, {1.01, 1.01, 1.01}, {1.02, 1.02, 1.02}});
+  const double known = report.measurement.interval->relative_half_width();
+  report.options.precision_goal = 0.999 * known;
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options),
+              Not(Contains(HasSubstr("is known to"))));
+  report.options.precision_goal = 0.5 * known;
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options), Contains(HasSubstr("is known to")));
+}
+
 TEST(BenchReport, WhatIsNotKnownIsNull) {
   BenchReport report = testing::sample_report({{1, 1.1, 1.2}});
   report.precision = "";
@@ -234,21 +244,46 @@ TEST(BenchReport, OneQuietCoreShowsThatTheOthersAreDisturbed) {
   EXPECT_EQ(m.disturbed_share(), 1);
 }
 
-TEST(BenchReport, WhereTooLittleIsUndisturbedAllCountsWithAWarning) {
+/// Five processes of ten samples each, of which the first `quiet` are undisturbed and take 2 ms, the others 3
+/// ms.
+BenchReport mostly_disturbed(size_t quiet) {
   BenchReport report =
       testing::sample_report(std::vector<std::vector<double>>(5, std::vector<double>(10, 3.0)));
-  Measurement& m = report.measurement;
-  for (ProcessMeasurement& process : m.processes) testing::set_pulses(process, std::vector<double>(11, 1.6));
-  for (size_t i : {0, 1}) testing::set_pulses(m.processes[i], std::vector<double>(11, 1.0));
-  leave_out_disturbed(m, 1.0);
+  for (size_t i = 0; i < 5; ++i) {
+    ProcessMeasurement& process = report.measurement.processes[i];
+    testing::set_pulses(process, std::vector<double>(11, i < quiet ? 1.0 : 1.6));
+    if (i < quiet) process.samples_ms.assign(10, 2.0);
+  }
+  leave_out_disturbed(report.measurement, 1.0);
   testing::finish(report);
+  return report;
+}
+
+TEST(BenchReport, OneUndisturbedProcessCountsAloneWithAWarning) {
+  for (size_t quiet : {1, 2}) {
+    const BenchReport report = mostly_disturbed(quiet);
+    EXPECT_FALSE(report.measurement.uses_disturbed);
+    const Json json = document(report);
+    EXPECT_DOUBLE_EQ(json["median_ms"], 2);
+    EXPECT_EQ(json["processes"][4]["used_samples"], 0);
+    EXPECT_THAT(
+        measurement_warnings(report.measurement, report.options),
+        Contains(HasSubstr(quiet == 1 ? "1 of 5 processes counts alone" : "2 of 5 processes count alone")));
+  }
+  const BenchReport report = mostly_disturbed(3);
+  EXPECT_THAT(measurement_warnings(report.measurement, report.options), Not(Contains(HasSubstr("alone"))));
+}
+
+TEST(BenchReport, WhereNothingIsUndisturbedAllCountsWithAWarning) {
+  BenchReport report = mostly_disturbed(0);
+  Measurement& m = report.measurement;
   EXPECT_TRUE(m.uses_disturbed);
-  EXPECT_EQ(m.undisturbed_processes, 2u);
+  EXPECT_EQ(m.undisturbed_processes, 0u);
   const Json json = document(report);
   EXPECT_EQ(json["processes"][4]["used_samples"], 10);
-  EXPECT_EQ(json["machine"]["disturbed_share"], 0.6);
+  EXPECT_EQ(json["machine"]["disturbed_share"], 1);
   EXPECT_THAT(measurement_warnings(m, report.options),
-              Contains(AllOf(HasSubstr("gave 0.62 of their speed for 60 % of the time"),
+              Contains(AllOf(HasSubstr("gave 0.62 of their speed for 100 % of the time"),
                              HasSubstr("time: something outside"), HasSubstr("another virtual machine"))));
   for (ProcessMeasurement& process : m.processes) {
     rpc::ProbeReading last;

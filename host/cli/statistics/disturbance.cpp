@@ -64,10 +64,6 @@ bool enough_undisturbed(size_t undisturbed, size_t all) {
   return undisturbed >= std::min(all, std::max(kFewestUndisturbed, rounded_up(all, kTenth)));
 }
 
-size_t fewest_undisturbed_processes(size_t all) {
-  return std::min<size_t>(all, 3);
-}
-
 JudgedSegment judge_segment(std::span<const double> samples_ms, const std::vector<bool>& disturbed,
                             size_t first) {
   std::vector<double> undisturbed;

@@ -48,8 +48,6 @@ std::vector<bool> disturbed_samples(std::span<const double> started_ms,
 /// Whether so many undisturbed samples of `all` say what a process takes: three and a tenth at least, where
 /// there are as many.
 bool enough_undisturbed(size_t undisturbed, size_t all);
-/// Processes, of `all` that were measured, that must have enough of them for the others to be left out.
-size_t fewest_undisturbed_processes(size_t all);
 
 /// One segment of a comparison.
 struct JudgedSegment {

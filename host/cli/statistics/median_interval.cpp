@@ -25,14 +25,16 @@ std::vector<double> log_medians(std::span<const ProcessSamples> processes) {
 
 }  // namespace
 
-MedianInterval median_interval(std::span<const ProcessSamples> processes, double confidence) {
+MedianInterval median_interval(std::span<const ProcessSamples> processes, double confidence,
+                               double unseen_spread) {
   if (processes.empty()) user_error("the result has no processes");
   MedianInterval result;
   result.processes = processes.size();
-  result.blind_to_processes = processes.size() == 1;
+  result.blind_to_processes = processes.size() == 1 && unseen_spread == 0;
   Estimate estimate;
-  if (result.blind_to_processes) {
-    estimate = log_median_within(processes.front(), "the result");
+  if (processes.size() == 1) {
+    estimate = with_known_variance(log_median_within(processes.front(), "the result"),
+                                   unseen_spread * unseen_spread);
   } else {
     estimate = robust_mean(log_medians(processes));
   }

@@ -21,9 +21,11 @@ struct MedianInterval {
 /// The time that a process of this program takes: the geometric mean of the processes' medians (robust_mean
 /// of their logarithms), with Student's interval between processes. Not the median of medians: for 2 to 10
 /// processes that has no such interval. One process: its median and log_median_within, which holds for that
-/// process alone. User error for no processes, a single one with fewer than kFewestSamples, or samples that
-/// are not positive times.
-MedianInterval median_interval(std::span<const ProcessSamples> processes, double confidence = 0.95);
+/// process alone, or, where `unseen_spread` is not 0, for processes whose logarithms differ by that standard
+/// deviation. User error for no processes, a single one with fewer than kFewestSamples, or samples that are
+/// not positive times.
+MedianInterval median_interval(std::span<const ProcessSamples> processes, double confidence = 0.95,
+                               double unseen_spread = 0);
 
 /// By how much the later half of the processes took longer than the earlier one (relative; negative: less),
 /// where that stands out from their scatter at 99 % (Welch's test of the robust means): the machine itself
