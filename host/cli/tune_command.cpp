@@ -165,6 +165,8 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
   command->callback([options, command, &invocation] {
     if (options->equal > 0) refuse_what_is_of_tuning(*command);
     options->tune.execution.seed = options->tune.tune.seed;
+    // It is of the search where no data are made up.
+    std::erase(options->tune.execution.given, "--seed");
     options->tune.metric = tune::find_metric(options->metric).value_or(tune::Metric::kTime);
     // What is compared with is what the compiler takes without them.
     options->tune.records = std::exchange(options->tune.execution.records, {});

@@ -75,17 +75,25 @@ class OneRun(TuneTest):
         self.assertEqual(result['trials'], 5)
         self.assertEqual(result['ended'], 'all trials are made')
 
-    def test_where_there_is_nothing_to_tune_that_is_said(self):
+    def write_a_sum(self):
+        """add.gir, which has nothing to tune."""
         (self.folder / 'add.gir').write_text('fn @main(%x: Tensor[(4, 4), f32]) -> Tensor[(4, 4), f32] {\n'
                                              '  %y = add(%x, %x)\n  return %y as "y"\n}\n')
+
+    def test_where_there_is_nothing_to_tune_that_is_said(self):
+        self.write_a_sum()
         out = self.gantry('tune', 'add.gir', '--time', '9s', '-o', 'add.gmod', '--records', 'add.db', '--force').stdout
         self.assertRegex(out, r'^add\.gir: 0 trials in .*: nothing is left to try; nothing was shown to be faster')
         self.assertTrue((self.folder / 'add.gmod').exists())
         self.assertEqual(self.records('add.db'), 0)
 
+    def test_a_seed_is_of_the_search_where_inputs_are_files(self):
+        self.write_a_sum()
+        self.gantry('run', 'add.gir', '--random=3', '-o', 'x.npy', '--force')
+        self.gantry('tune', 'add.gir', '--time', '9s', '--input', 'x.npy', '--seed', '3', '-o', 'add.gmod', '--force')
+
     def test_a_prior_of_another_family_is_warned_of(self):
-        (self.folder / 'add.gir').write_text('fn @main(%x: Tensor[(4, 4), f32]) -> Tensor[(4, 4), f32] {\n'
-                                             '  %y = add(%x, %x)\n  return %y as "y"\n}\n')
+        self.write_a_sum()
         (self.folder / 'other.json').write_text(json.dumps(
             {'schema': 'gantry-prior', 'version': 1, 'family': 'sm_90', 'features': [], 'groups': []}))
         done = self.gantry('tune', 'add.gir', '--time', '9s', '--prior', 'other.json', '-o', 'add.gmod', '--force')
