@@ -7,16 +7,17 @@
 Each model is compiled untuned and tuned from nothing; `gantry compare` then times the two modules in turns, whatever the tuner
 said of them, and ONNX Runtime is timed in rounds beside both. The share of the roof is the least time of all kernels, by their
 operations at the multiply-add peak or their traffic (docs/performance.md says how), over what they take: what is missing to 1
-is all that any tuner could still gain, but that Winograd's algorithm does with fewer operations than the model states. Modules, records and results stay in --folder, as
-NAME-untuned.gmod, NAME-tuned.gmod, NAME.db, NAME.json, where NAME has the model, the target and the number of threads, and
---label if there is one: `gantry compare` of two such modules says how far two runs are apart. A result that is there already
-is only printed. The machine must do nothing else. Where MODEL.in.npy lies beside MODEL.onnx
-it is the input.
+is all that any tuner could still gain. Of Winograd's kernels the products count that the algorithm has, without its transforms.
+Modules, records and results stay in --folder, as NAME-untuned.gmod, NAME-tuned.gmod, NAME.db, NAME.json, where NAME has the
+model, the target and the number of threads, and --label if there is one: `gantry compare` of two such modules says how far
+two runs are apart. A result that is there already is only printed. The machine must do nothing else. Where MODEL.in.npy lies
+beside MODEL.onnx it is the input.
 """
 import argparse
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -101,6 +102,14 @@ def beside_peer(args, base, network):
     return samples, kernels
 
 
+def products_share(kernel):
+    """Of the products of a convolution of 3 x 3, those that it computes: ((m + 2) / 3m)^2 by Winograd's F(m x m, 3 x 3) (Lavin and
+    Gray, "Fast algorithms for convolutional neural networks", CVPR 2016)."""
+    winograd = re.search(r'\[winograd(\d)\]', kernel['name'])
+    m = int(winograd.group(1)) if winograd else 1
+    return ((m + 2) / (3 * m)) ** 2
+
+
 def share_of_roof(args, kernels):
     """Least time of the kernels over what they take; None where peak is not built."""
     program = os.path.join(os.path.dirname(args.gantry), 'peak')
@@ -109,7 +118,8 @@ def share_of_roof(args, kernels):
     peaks = json.loads(subprocess.run([program, str(args.threads)], check=True, text=True, stdout=subprocess.PIPE).stdout)
     mode = 'x86-64-v3' if args.target == 'x86-64-v3' else 'native'
     peak, _ = performance_report.peak_of({'peaks': {'1': peaks}}, mode, 1)
-    least = sum(max(performance_report.roofline_seconds(kernel, peaks, peak)) for kernel in kernels)
+    least = sum(max(performance_report.roofline_seconds({**kernel, 'flops': kernel['flops'] * products_share(kernel)}, peaks, peak))
+                for kernel in kernels)
     return least / sum(kernel['total_ms'] * 1e-3 for kernel in kernels)
 
 
