@@ -199,7 +199,7 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
   if (m.processes.size() == 1) {
     warnings.push_back("one process only: others may differ by 1 to 2 %, which its interval does not show");
   }
-  const size_t counting = m.uses_disturbed ? 0 : m.undisturbed_processes;
+  const size_t counting = m.undisturbed_processes;
   if (counting > 0 && counting < std::min(m.processes.size(), kFewCounting)) {
     warnings.push_back(fmt::format("{} of {} processes {}: others used the cores while the rest was measured",
                                    counting, m.processes.size(),
@@ -269,7 +269,7 @@ std::vector<std::string> machine_warnings(const Measurement& m) {
   if (const std::string text = disturbance_text(m); m.uses_disturbed && !text.empty()) {
     warnings.push_back(
         fmt::format("{}: {}something outside of this machine's sight used them, such as another virtual "
-                    "machine on the same cores; hardly anything was undisturbed, so that the times "
+                    "machine on the same cores; too little was undisturbed to count alone, so that the times "
                     "are too long; measure at another time, longer with --duration, or on a machine whose "
                     "cores are its own",
                     text, is_shared ? "other processes of this machine, or " : ""));

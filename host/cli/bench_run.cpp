@@ -66,7 +66,7 @@ void sample(MeasuredProcess& process, const MeasureOptions& options, const std::
 std::optional<MedianInterval> interval_of(std::span<const ProcessMeasurement> processes) {
   const std::vector<ProcessSamples> speed = speed_of(processes);
   if (speed.size() == 1 && speed.front().samples_ms.size() < kFewestSamples) return std::nullopt;
-  return median_interval(speed, 0.95, processes.size() > 1 ? kAssumedProcessSpread : 0);
+  return median_interval(speed, processes.size() > 1 ? kAssumedProcessSpread : 0);
 }
 
 class Loop {

@@ -147,11 +147,12 @@ Target apply_suffixes(const Target& base, std::string_view suffixes, std::string
   }
   if (!has_what_is_needed(family, features))
     user_error("target {}: gantry needs {}", whole, family.least_text);
+  std::string name = normalised_name(base, features);
   Target changed =
-      make_target(std::string(whole), base.description + ", changed", family, base.cpu, std::move(features));
+      make_target(std::move(name), base.description + ", changed", family, base.cpu, std::move(features));
   const MachineModel usual = changed.machine;
   set_stated_caches(changed.machine, caches, whole);
-  changed.name = normalised_name(base, changed.features) + cache_suffixes(changed.machine, usual);
+  changed.name += cache_suffixes(changed.machine, usual);
   return changed;
 }
 

@@ -40,7 +40,7 @@ TEST(MedianInterval, OneProcessIsMarkedBlindToOthers) {
   const MedianInterval m = median_interval(timings.processes({}, 1, 30));
   EXPECT_TRUE(m.blind_to_processes);
   // Processes that differ by 2 %: the normal distribution's quantile of 96 % (StopRule's allowance) is 2.05.
-  const MedianInterval of_others = median_interval(timings.processes({}, 1, 30), 0.95, 0.02);
+  const MedianInterval of_others = median_interval(timings.processes({}, 1, 30), 0.02);
   EXPECT_FALSE(of_others.blind_to_processes);
   EXPECT_GE(of_others.relative_half_width(), 2.05 * 0.02);
   EXPECT_LE(of_others.relative_half_width(), 0.1);

@@ -25,8 +25,8 @@ std::vector<double> log_medians(std::span<const ProcessSamples> processes) {
 
 }  // namespace
 
-MedianInterval median_interval(std::span<const ProcessSamples> processes, double confidence,
-                               double unseen_spread) {
+MedianInterval median_interval(std::span<const ProcessSamples> processes, double unseen_spread,
+                               double confidence) {
   if (processes.empty()) user_error("the result has no processes");
   MedianInterval result;
   result.processes = processes.size();

@@ -24,8 +24,8 @@ struct MedianInterval {
 /// process alone, or, where `unseen_spread` is not 0, for processes whose logarithms differ by that standard
 /// deviation. User error for no processes, a single one with fewer than kFewestSamples, or samples that are
 /// not positive times.
-MedianInterval median_interval(std::span<const ProcessSamples> processes, double confidence = 0.95,
-                               double unseen_spread = 0);
+MedianInterval median_interval(std::span<const ProcessSamples> processes, double unseen_spread = 0,
+                               double confidence = 0.95);
 
 /// By how much the later half of the processes took longer than the earlier one (relative; negative: less),
 /// where that stands out from their scatter at 99 % (Welch's test of the robust means): the machine itself
