@@ -200,7 +200,7 @@ void add_time_warnings(std::vector<std::string>& warnings, const Measurement& m,
     warnings.push_back("one process only: others may differ by 1 to 2 %, which its interval does not show");
   }
   const size_t counting = m.undisturbed_processes;
-  if (counting > 0 && counting < std::min(m.processes.size(), kFewCounting)) {
+  if (counting > 0 && !m.uses_disturbed && counting < std::min(m.processes.size(), kFewCounting)) {
     warnings.push_back(fmt::format("{} of {} processes {}: others used the cores while the rest was measured",
                                    counting, m.processes.size(),
                                    counting == 1 ? "counts alone" : "count alone"));

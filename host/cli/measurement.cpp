@@ -12,6 +12,13 @@ size_t count_of(const std::vector<bool>& flags) {
   return static_cast<size_t>(std::ranges::count(flags, true));
 }
 
+/// Whether what counts allows an interval, where all of `samples` would: several processes, or samples
+/// enough of a single one.
+bool enough_for_interval(const Measurement& measurement, size_t samples) {
+  return measurement.undisturbed_processes > 1 ||
+         measurement.samples_ms().size() >= std::min(samples, kFewestSamples);
+}
+
 }  // namespace
 
 std::vector<double> ProcessMeasurement::used_samples_ms() const {
@@ -74,9 +81,11 @@ std::vector<bool> disturbed_samples(const ProcessMeasurement& process, const std
 void leave_out_disturbed(Measurement& measurement, const std::optional<double>& level) {
   measurement.undisturbed_pulse = level;
   measurement.undisturbed_processes = 0;
+  size_t samples = 0;
   for (ProcessMeasurement& process : measurement.processes) {
     process.left_out = disturbed_samples(process, level);
     process.disturbed.reset();
+    samples += process.samples_ms.size();
     const size_t all = process.samples_ms.size(), disturbed = count_of(process.left_out);
     if (!process.left_out.empty())
       process.disturbed = static_cast<double>(disturbed) / static_cast<double>(all);
@@ -86,7 +95,8 @@ void leave_out_disturbed(Measurement& measurement, const std::optional<double>& 
       process.left_out.assign(all, true);
     }
   }
-  measurement.uses_disturbed = measurement.undisturbed_processes == 0;
+  measurement.uses_disturbed =
+      measurement.undisturbed_processes == 0 || !enough_for_interval(measurement, samples);
   if (!measurement.uses_disturbed) return;
   for (ProcessMeasurement& process : measurement.processes) process.left_out.clear();
 }

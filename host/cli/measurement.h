@@ -75,7 +75,7 @@ struct Measurement {
   std::vector<std::string> probe_notes;
   std::optional<double> undisturbed_pulse;  ///< level of the pulses of cores that nobody else uses
   size_t undisturbed_processes = 0;         ///< that have enough undisturbed samples; all where not known
-  bool uses_disturbed = false;              ///< none has: all samples count
+  bool uses_disturbed = false;              ///< too few are undisturbed: all samples count
   std::optional<TurnRecord> turns;          ///< that it took; none: the machine has none
   std::chrono::steady_clock::time_point profiled_at;  ///< when the kernels had been timed
 
@@ -99,8 +99,8 @@ void add_work(std::vector<rpc::OtherWork>& all, const std::vector<rpc::OtherWork
 /// The level of undisturbed pulses that measurements of one command on one machine show; see level_of_pulses.
 std::optional<double> level_of(std::span<const Measurement* const> measurements);
 /// Says which samples are disturbed, and leaves those out: the samples of processes that have enough others,
-/// and processes that have not. Where none has, all samples count. `level`: none: all count, too. See
-/// statistics/disturbance.h.
+/// and processes that have not. Where none has, or a single one with too few for an interval, all samples
+/// count. `level`: none: all count, too. See statistics/disturbance.h.
 void leave_out_disturbed(Measurement& measurement, const std::optional<double>& level);
 /// Of each sample; empty where it is not known when samples began, or how the cores did.
 std::vector<bool> disturbed_samples(const ProcessMeasurement& process, const std::optional<double>& level);

@@ -274,6 +274,24 @@ TEST(BenchReport, OneUndisturbedProcessCountsAloneWithAWarning) {
   EXPECT_THAT(measurement_warnings(report.measurement, report.options), Not(Contains(HasSubstr("alone"))));
 }
 
+TEST(BenchReport, AllCountsWhereTheOnlyUndisturbedProcessHasTooFewSamplesForAnInterval) {
+  for (size_t samples : {4, 5}) {
+    BenchReport report =
+        testing::sample_report(std::vector<std::vector<double>>(5, std::vector<double>(10, 3.0)));
+    for (ProcessMeasurement& process : report.measurement.processes)
+      testing::set_pulses(process, std::vector<double>(11, 1.6));
+    ProcessMeasurement& quiet = report.measurement.processes[2];
+    for (size_t i = 0; i <= samples; ++i) quiet.pulses[i].value = 1;
+    for (size_t i = 0; i < samples; ++i) quiet.samples_ms[i] = 2;
+    leave_out_disturbed(report.measurement, 1.0);
+    testing::finish(report);
+    EXPECT_EQ(report.measurement.uses_disturbed, samples < 5);
+    EXPECT_DOUBLE_EQ(document(report)["median_ms"], samples < 5 ? 3 : 2);
+    ASSERT_TRUE(report.measurement.interval);
+    EXPECT_EQ(report.measurement.interval->processes, samples < 5 ? 5u : 1u);
+  }
+}
+
 TEST(BenchReport, WhereNothingIsUndisturbedAllCountsWithAWarning) {
   BenchReport report = mostly_disturbed(0);
   Measurement& m = report.measurement;
