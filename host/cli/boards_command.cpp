@@ -43,7 +43,7 @@ int list_boards(const Options& options) {
     for (const auto& [name, entry] : boards.boards()) {
       list.push_back({{"name", name}, {"address", entry.address}, {"key", entry.key.string()}});
     }
-    print_out(list.dump(2) + "\n");
+    print_out(document_text(list));
     return 0;
   }
   if (boards.boards().empty()) {
@@ -154,7 +154,7 @@ int show_board(const Options& options) {
     json["address"] = machine->address();
     json["target"] = target.name;
     json["measuring"] = queue_json(queue);
-    print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    print_out(document_text(json));
     return 0;
   }
   // Texts of the board, each in its line.

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/commands.h"
+#include "host/cli/json_values.h"
 #include "host/cli/model_source.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
@@ -26,7 +27,7 @@ int show(bool json) {
     report["kernels"] = usage.entries;
     report["bytes"] = usage.bytes;
     report["limit_bytes"] = cache->limit_bytes();
-    print_out(report.dump(2) + "\n");
+    print_out(document_text(report));
   } else {
     print_out(fmt::format("{}: {} kernels, {} of at most {}\n", cache->folder().string(), usage.entries,
                           bytes_text(static_cast<double>(usage.bytes)),
@@ -47,7 +48,7 @@ int clear(bool json, const Invocation& invocation) {
     report["folder"] = cache->folder().string();
     report["removed_kernels"] = before.entries;
     report["removed_bytes"] = before.bytes;
-    print_out(report.dump(2) + "\n");
+    print_out(document_text(report));
   } else if (!invocation.quiet) {
     print_out(fmt::format("{}: {} kernels removed, {}\n", cache->folder().string(), before.entries,
                           bytes_text(static_cast<double>(before.bytes))));

@@ -142,7 +142,7 @@ std::string comparison_json(const CompareReport& report) {
   json["failed"] = shown(report.failed);
   json["played"] = report.played.empty() ? Json(nullptr) : played_json(report.played);
   json["results"] = report.results.empty() ? Json(nullptr) : results_json(report.results);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document_text(json);
 }
 
 std::string verdict_text(const CompareReport& report) {

@@ -6,6 +6,7 @@
 #include "host/cli/commands.h"
 #include "host/cli/execution.h"
 #include "host/cli/inputs.h"
+#include "host/cli/json_values.h"
 #include "host/cli/model_options.h"
 #include "host/cli/model_source.h"
 #include "host/cli/records_use.h"
@@ -98,7 +99,7 @@ void report(const Options& options, const std::filesystem::path& path, uint64_t 
     json["kernels"] = module.manifest.variants.empty() ? 0 : module.manifest.variants[0]->kernels.size();
     if (!options.records.empty()) json["records"] = records.json();
     json["seconds"] = seconds;
-    print_out(json.dump(2) + "\n");
+    print_out(document_text(json));
   } else if (!invocation.quiet) {
     print_about(path,
                 fmt::format("{}: {}, {} of weights, for {}, in {}\n", path.string(),
@@ -188,9 +189,10 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   add_shape_options(*command, options->shapes, options->sizes);
   command
-      ->add_option("--specialize", options->specializations,
-                   "Adds a program for these sizes of symbolic dimensions alone, which runs where they fit; again for "
-                   "several, the first that fits runs")
+      ->add_option(
+          "--specialize", options->specializations,
+          "Adds a program for these sizes of symbolic dimensions alone, which runs where they fit; again for "
+          "several, the first that fits runs")
       ->type_name("NAME=SIZE[,NAME=SIZE]")
       ->allow_extra_args(false);
   add_keep_input_option(*command, options->kept_inputs);
@@ -201,7 +203,8 @@ void add_compile_command(CLI::App& app, Invocation& invocation) {
   add_record_threads_option(*command, options->record_threads);
   command->add_flag("--no-cache", options->no_cache,
                     "Compile every kernel, also those that were compiled before (see `gantry cache`)");
-  command->add_flag("--verify", options->verify, "Check the graph after every pass, and loops after every step of lowering");
+  command->add_flag("--verify", options->verify,
+                    "Check the graph after every pass, and loops after every step of lowering");
   add_trace_option(*command, options->trace, "passes, and kernels on the compiler's threads,");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   add_force_option(*command, options->force);

@@ -5,6 +5,7 @@
 #include "host/cli/boards_file.h"
 #include "host/cli/commands.h"
 #include "host/cli/discovery_report.h"
+#include "host/cli/json_values.h"
 #include "host/cli/quantities.h"
 #include "host/cli/terminal.h"
 #include "rpc/protocol/frame.h"
@@ -43,7 +44,8 @@ std::pair<Browsed, Discovery> browse_until_settled(std::chrono::milliseconds pat
     Discovery discovery = parse_browsed(browsed.lines);
     left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     // Less than a second would not let it answer: what was heard is better than an error.
-    if (discovery.settled || left < std::chrono::seconds(1)) return {std::move(browsed), std::move(discovery)};
+    if (discovery.settled || left < std::chrono::seconds(1))
+      return {std::move(browsed), std::move(discovery)};
     std::this_thread::sleep_for(kBetween);
     left -= kBetween;
   }
@@ -55,9 +57,7 @@ int discover(const Options& options, const Invocation& invocation) {
   const auto [browsed, discovery] = browse_until_settled(patience);
   warn_of_what_is_odd(browsed, discovery, invocation);
   if (options.json) {
-    print_out(discovery_json(discovery.boards, boards)
-                  .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-              "\n");
+    print_out(document_text(discovery_json(discovery.boards, boards)));
   } else {
     print_out(discovery_text(discovery.boards, boards, terminal_width()));
   }
@@ -70,7 +70,8 @@ void add_discover_command(CLI::App& boards, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       boards.add_subcommand("discover", "Find the boards that announce themselves on this network");
-  add_duration(*command, "--timeout", options->timeout_s, "The longest that finding them may take; default 5s");
+  add_duration(*command, "--timeout", options->timeout_s,
+               "The longest that finding them may take; default 5s");
   command->add_flag("--json", options->json, "Report as JSON on stdout");
   command->footer(R"(Examples:
   gantry boards discover

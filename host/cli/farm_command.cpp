@@ -176,7 +176,7 @@ int show_farm(bool json) {
   std::erase_if(leases, [](const farm::Job& job) { return job.phase == farm::JobPhase::kEnded; });
   const farm::FarmFile here = farm::FarmFile::read(farm::farm_folder());
   if (json) {
-    print_out(status_json(nodes, leases, here).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    print_out(document_text(status_json(nodes, leases, here)));
     return 0;
   }
   constexpr auto kLeft = Table::Align::kLeft;

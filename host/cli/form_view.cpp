@@ -18,10 +18,12 @@ namespace {
 /// The rest of the pipeline is not needed.
 struct Decided {};
 
-std::vector<const NodeDecision*> of_node(const std::vector<NodeDecision>& decisions, const std::string& name) {
+std::vector<const NodeDecision*> of_node(const std::vector<NodeDecision>& decisions,
+                                         const std::string& name) {
   if (decisions.empty()) {
-    user_error("--node {}: nothing is decided for any node: the model has none with a choice, or --opt is below {}",
-               visible_line(name), kMostOptLevel);
+    user_error(
+        "--node {}: nothing is decided for any node: the model has none with a choice, or --opt is below {}",
+        visible_line(name), kMostOptLevel);
   }
   std::vector<const NodeDecision*> found, near;
   std::vector<std::string> names;
@@ -84,13 +86,17 @@ std::vector<NodeDecision> decide_forms(const Graph& graph, const Target& target,
   return decisions;
 }
 
-std::string candidates_text(const std::vector<NodeDecision>& decisions, const std::string& node, size_t width) {
+std::string candidates_text(const std::vector<NodeDecision>& decisions, const std::string& node,
+                            size_t width) {
   std::string text;
   for (const NodeDecision* one : of_node(decisions, node)) {
     text += fmt::format("{}{} {}  // {}\n", text.empty() ? "" : "\n", one->op->name, to_string(one->decision),
                         visible_line(origin_text(one->origin)));
-    Table table({{"candidate", Table::Align::kLeft}, {"predicted", Table::Align::kRight},
-                 {"conversions", Table::Align::kRight}, {"error", Table::Align::kRight}, {"", Table::Align::kLeft}});
+    Table table({{"candidate", Table::Align::kLeft},
+                 {"predicted", Table::Align::kRight},
+                 {"conversions", Table::Align::kRight},
+                 {"error", Table::Align::kRight},
+                 {"", Table::Align::kLeft}});
     for (const Candidate& candidate : one->candidates) {
       table.row({to_string(candidate.decision), prediction_text(candidate), conversions_text(candidate),
                  candidate.error > 0 ? fmt::format("{:.0e}", candidate.error) : "",
@@ -121,7 +127,7 @@ std::string candidates_json(const std::vector<NodeDecision>& decisions, const st
                     {"decision", to_json(one->decision)},
                     {"candidates", std::move(candidates)}});
   }
-  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return document_text(json, 1);
 }
 
 }  // namespace gantry::cli

@@ -49,6 +49,11 @@ HistoryEntry from_json(const Json& json) {
   return entry;
 }
 
+/// As the file gives it back: names of files may be no UTF-8.
+std::string as_kept(const std::string& text) {
+  return Json::parse(document_text(Json(text))).get<std::string>();
+}
+
 bool is_header(const Json& json) {
   const auto has = [&](const char* field, const Json& value) {
     return json.contains(field) && json.at(field) == value;
@@ -79,6 +84,7 @@ HistoryEntry history_entry(const ReportSummary& report, const std::string& label
   for (const auto& [name, type] : report.inputs) {
     entry.series += fmt::format(", {} {}", name, type.substr(0, type.find(',')));
   }
+  entry.series = as_kept(entry.series);
   entry.module_digest = report.module_digest;
   entry.precision = report.precision;
   entry.gantry_version = gantry_version;

@@ -7,6 +7,7 @@
 #include "host/cli/inputs.h"
 #include "host/cli/inspect.h"
 #include "host/cli/inspect_page.h"
+#include "host/cli/json_values.h"
 #include "host/cli/model_options.h"
 #include "host/cli/model_source.h"
 #include "host/cli/refusal.h"
@@ -46,13 +47,14 @@ Inspection inspect(const Options& options) {
   } catch (const Error& error) {
     if (!options.inspect.json || error.kind() != ErrorKind::kUser) throw;
     const nlohmann::ordered_json json = {{"file", options.file}, {"error", error.what()}};
-    return {json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", error.what()};
+    return {document_text(json), error.what()};
   }
 }
 
 void check_options(const Options& options) {
   if (!options.custom_ops.empty() && is_module_file(options.file))
-    user_error("{}: is a module, which holds the code of its custom ops; leave out --custom-ops", options.file);
+    user_error("{}: is a module, which holds the code of its custom ops; leave out --custom-ops",
+               options.file);
   const auto refuse_of_module = [&](bool given, const char* option, const char* what) {
     if (given && is_module_file(options.file))
       user_error("{}: is a module, whose {}; leave out {}", options.file, what, option);
@@ -60,14 +62,16 @@ void check_options(const Options& options) {
   constexpr const char* kSizes = "sizes are those that it was compiled for";
   refuse_of_module(!options.shapes.empty(), "--shape", kSizes);
   refuse_of_module(!options.sizes.empty(), "--dim", kSizes);
-  refuse_of_module(!options.inspect.kept_inputs.empty(), "--keep-input", "inputs are those that it was compiled with");
+  refuse_of_module(!options.inspect.kept_inputs.empty(), "--keep-input",
+                   "inputs are those that it was compiled with");
   if (options.inspect.steps && !is_module_file(options.file)) {
     user_error("{}: is a model, and only a module has a plan; leave out --steps, or compile it first",
                options.file);
   }
   if (options.inspect.forms) {
     if (!is_module_file(options.file))
-      user_error("{}: is a model; `gantry ir MODEL --forms` says how its nodes would be computed", options.file);
+      user_error("{}: is a model; `gantry ir MODEL --forms` says how its nodes would be computed",
+                 options.file);
     refuse(options.given, {"--steps", "--json", "--html"}, "--forms lists decisions alone");
   }
   if (options.page.empty()) {
@@ -108,10 +112,12 @@ int show(Options& options, const Invocation& invocation) {
 void add_inspect_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a model or a module");
-  command->add_option("FILE", options->file, "A model (.onnx), graph text (.gir) or a module (.gmod)")->required();
+  command->add_option("FILE", options->file, "A model (.onnx), graph text (.gir) or a module (.gmod)")
+      ->required();
   command->add_flag("--steps", options->inspect.steps, "Also every step of a module's plan");
-  command->add_flag("--forms", options->inspect.forms,
-                    "Instead, how a module's nodes are computed: decisions, to change and to give to --decisions");
+  command->add_flag(
+      "--forms", options->inspect.forms,
+      "Instead, how a module's nodes are computed: decisions, to change and to give to --decisions");
   add_shape_options(*command, options->shapes, options->sizes);
   add_keep_input_option(*command, options->inspect.kept_inputs);
   add_custom_ops_option(*command, options->custom_ops);

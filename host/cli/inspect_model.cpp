@@ -9,6 +9,7 @@
 
 #include "device_runtime/src/memory.h"
 #include "host/cli/inspect.h"
+#include "host/cli/json_values.h"
 #include "host/cli/model_source.h"
 #include "host/cli/text.h"
 #include "host/onnx/declared_dim.h"
@@ -167,7 +168,7 @@ std::string to_json(const std::filesystem::path& path, const Summary& summary) {
   json["supported"] = summary.problem.empty();
   json["error"] = summary.problem;
   json["unsupported"] = unsupported_json(summary.unsupported);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document_text(json);
 }
 
 std::string weights_text(const ModelWeights& weights) {

@@ -8,6 +8,7 @@
 
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/inspect.h"
+#include "host/cli/json_values.h"
 #include "host/cli/plan_json.h"
 #include "host/cli/text.h"
 #include "host/graph/dim.h"
@@ -90,7 +91,7 @@ class ModuleReport {
     json["variants"] = Json::array();
     for (const auto* variant : *manifest_.variants()) json["variants"].push_back(variant_json(*variant));
     json["segments"] = segments_json();
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return document_text(json);
   }
 
   /// As DecisionFile reads it.
@@ -206,7 +207,8 @@ class ModuleReport {
     std::string out = "    steps\n" + step_list(variant, {*variant.steps(), *variant.buffers()});
     for (uint32_t i = 0; variant.plans() != nullptr && i < variant.plans()->size(); ++i) {
       const auto& plan = *variant.plans()->Get(i);
-      out += fmt::format("    steps of plan {}\n", i) + step_list(variant, {*plan.steps(), *plan.buffers(), false});
+      out += fmt::format("    steps of plan {}\n", i) +
+             step_list(variant, {*plan.steps(), *plan.buffers(), false});
     }
     return out;
   }
@@ -253,7 +255,8 @@ class ModuleReport {
   /// "n.0, n.1 = workspace+64": which symbols take whose elements; "N = 2*M" of an expression.
   std::string binding_text(const ListedPlan& plan, const format::BindSymbols& binding) const {
     std::vector<std::string> names, values;
-    for (const uint32_t symbol : *binding.symbols()) names.push_back(string_of(manifest_.symbols()->Get(symbol)));
+    for (const uint32_t symbol : *binding.symbols())
+      names.push_back(string_of(manifest_.symbols()->Get(symbol)));
     for (uint32_t i = 0; binding.values() != nullptr && i < binding.values()->size(); ++i)
       values.push_back(dims_.get(binding.values()->Get(i)).str());
     if (binding.buffer() >= 0) values.push_back(buffer_text(plan, static_cast<uint32_t>(binding.buffer())));
@@ -268,8 +271,10 @@ class ModuleReport {
 
   std::string buffer_text(const ListedPlan& plan, uint32_t index) const {
     const auto* buffer = plan.buffers.Get(index);
-    if (!plan.is_main && buffer->kind() == format::BufferKind::Input) return fmt::format("input {}", buffer->index());
-    if (!plan.is_main && buffer->kind() == format::BufferKind::Output) return fmt::format("output {}", buffer->index());
+    if (!plan.is_main && buffer->kind() == format::BufferKind::Input)
+      return fmt::format("input {}", buffer->index());
+    if (!plan.is_main && buffer->kind() == format::BufferKind::Output)
+      return fmt::format("output {}", buffer->index());
     const bool on_gpu = buffer->device() == format::Device::Cuda;
     return on_gpu ? "gpu:" + place_text(*buffer) : place_text(*buffer);
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "host/cli/inspect.h"
+#include "host/cli/json_values.h"
 #include "host/cli/model_source.h"
 #include "host/cli/text.h"
 #include "host/custom_ops/custom_ops.h"
@@ -34,7 +35,7 @@ struct Summary {
   std::string model;
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  ///< name, type
   std::vector<std::pair<std::string, int64_t>> ops;                  ///< most frequent first
-  int64_t nodes = 0, kernels = 0;                                    ///< kernels: groups of nodes, as fuse_ops leaves them
+  int64_t nodes = 0, kernels = 0;  ///< kernels: groups of nodes, as fuse_ops leaves them
   Amount weights;
   std::map<std::string, Amount> by_type;
 };
@@ -105,7 +106,7 @@ std::string to_json(const std::filesystem::path& path, const Summary& summary) {
   for (const auto& [type, amount] : summary.by_type) json["weights"]["by_type"][type] = amount_json(amount);
   json["supported"] = true;
   json["error"] = "";
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document_text(json);
 }
 
 std::string amount_text(const Amount& amount) {
@@ -125,7 +126,8 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
   for (const auto& [type, amount] : summary.by_type)
     text += fmt::format("           {}: {}\n", type, amount_text(amount));
   text += fmt::format("  nodes    {}", summary.nodes);
-  text += summary.kernels > 0 ? fmt::format(", some of them in {} groups, a kernel each\n", summary.kernels) : "\n";
+  text += summary.kernels > 0 ? fmt::format(", some of them in {} groups, a kernel each\n", summary.kernels)
+                              : "\n";
   Table table({{"nodes", Table::Align::kRight}, {"op", Table::Align::kLeft}});
   for (const auto& [op, number] : summary.ops) table.row({std::to_string(number), op});
   return text + table.str(4) + "  gantry can read it\n";

@@ -10,6 +10,7 @@
 #include "host/cli/form_view.h"
 #include "host/cli/gir_output.h"
 #include "host/cli/inputs.h"
+#include "host/cli/json_values.h"
 #include "host/cli/kernel_view.h"
 #include "host/cli/model_options.h"
 #include "host/cli/model_source.h"
@@ -37,14 +38,14 @@ void check_views(const IrOptions& options) {
   }
   if (options.forms) {
     refuse(options.given,
-           {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list", "--all-to",
-            "--explain", "--output"},
+           {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--node", "--list",
+            "--all-to", "--explain", "--output"},
            "--forms lists how nodes are computed");
   }
   if (options.explain) {
     refuse(options.given,
-           {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--list",
-            "--all-to", "--output"},
+           {"--before", "--after", "--all", "--loops", "--llvm", "--asm", "--kernel", "--list", "--all-to",
+            "--output"},
            "--explain shows why the program is as it is after the last pass");
   } else if (options.json) {
     user_error("--json: says in JSON what --explain shows; give that too");
@@ -306,8 +307,7 @@ int show_ir(const IrOptions& options, const Invocation& invocation) {
   if (options.explain) {
     const Explanations why = explain_program(graph, target, compile);
     progress.clear();
-    print_out(options.json ? to_json(why).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                           : to_text(why, terminal_width()));
+    print_out(options.json ? document_text(to_json(why), 1) : to_text(why, terminal_width()));
     return 0;
   }
   if (output) {

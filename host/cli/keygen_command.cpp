@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/commands.h"
+#include "host/cli/json_values.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
 #include "rpc/security/key.h"
@@ -34,7 +35,7 @@ int generate(const Options& options, const Invocation& invocation) {
   const rpc::PskKey key = rpc::generate_key(options.identity);
   write_file(file, rpc::key_file_text(key), OutputFile::Privacy::kSecret);
   if (options.json) {
-    print_out(nlohmann::ordered_json{{"file", file}, {"identity", key.identity}}.dump(2) + "\n");
+    print_out(document_text(nlohmann::ordered_json{{"file", file}, {"identity", key.identity}}));
   } else if (!invocation.quiet) {
     print_out(fmt::format("{}: key '{}'. Copy it to the board, and serve with --key.\n", file, key.identity));
   }

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "device_runtime/src/sha256.h"
+#include "host/cli/json_values.h"
 #include "host/cli/plan_json.h"
 #include "host/codegen/codegen.h"
 #include "host/codegen/kernel_cache.h"
@@ -181,7 +182,7 @@ std::string write_program(const Graph& graph, const Target& target, const Compil
   json["steps"] = steps_json(variant, dims);
   json["buffers"] = buffers_json(variant, dims);
   json["constants"] = constants_json(program.module, *program.module.manifest.variants[0]);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document_text(json, 1);
 }
 
 }  // namespace gantry::cli

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "host/cli/json_values.h"
 #include "host/support/error.h"
 #include "host/support/folder_lock.h"
 #include "host/support/output_file.h"
@@ -56,7 +57,7 @@ std::string text_of(const std::vector<Machine>& machines) {
   Json json = {{"schema", kSchema}, {"schema_version", kVersion}, {"machines", Json::array()}};
   for (const Machine& machine : machines)
     json["machines"].push_back({{"machine", machine.name}, {"levels", machine.levels}});
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document_text(json, 1);
 }
 
 template <typename T>

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "host/cli/json_values.h"
 #include "host/cli/records_filter.h"
 #include "host/cli/records_use.h"
 #include "host/cli/records_verify_network.h"
@@ -127,7 +128,7 @@ int list_records(const RecordsOptions& options, const Invocation& invocation) {
   if (options.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for_each(*store, options, [&](const Record& record) { all.push_back(json_of(record)); });
-    print_out(all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    print_out(document_text(all, 1));
     return 0;
   }
   Table table({{"id", Table::Align::kRight},
@@ -161,7 +162,7 @@ int show_records(const RecordsOptions& options, const Invocation& invocation) {
   });
   if (!missing.empty()) user_error("{}: has no record {}", store->place(), *missing.begin());
   if (options.json) {
-    print_out(all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    print_out(document_text(all, 1));
     return 0;
   }
   std::string text;
@@ -216,7 +217,7 @@ int import_records(const RecordsOptions& options, const Invocation& invocation) 
   const nlohmann::ordered_json report{
       {"records", store->place()}, {"imported", added}, {"known", all - added}, {"left_out", read.left_out}};
   if (options.json) {
-    print_out(report.dump(2) + "\n");
+    print_out(document_text(report));
   } else if (!invocation.quiet) {
     print_out(fmt::format("{}: {} imported, {} there already, {} left out\n", store->place(),
                           counted(added, "record"), all - added, counted(read.left_out, "line")));
@@ -234,10 +235,8 @@ int prune_records(const RecordsOptions& options, const Invocation& invocation) {
   check_words(*store, filter);
   const int64_t count = options.dry_run ? store->count(filter) : store->remove(filter);
   if (options.json) {
-    print_out(nlohmann::ordered_json{{"records", store->place()},
-                                     {options.dry_run ? "would_remove" : "removed", count}}
-                  .dump(2) +
-              "\n");
+    print_out(document_text(nlohmann::ordered_json{{"records", store->place()},
+                                                   {options.dry_run ? "would_remove" : "removed", count}}));
   } else if (!invocation.quiet) {
     print_out(fmt::format("{}: {} {}\n", store->place(), counted(count, "record"),
                           options.dry_run ? "would be removed" : "removed"));
@@ -278,7 +277,7 @@ int verify_records(const RecordsOptions& options, const Invocation& invocation) 
       print_out(fmt::format("{} {} {}: {}\n", record.id, record.op, decision_in_list(record),
                             visible_line(verdict_of(verified))));
   }
-  if (options.json) print_out(report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (options.json) print_out(document_text(report, 1));
   return 0;
 }
 

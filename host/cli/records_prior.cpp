@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "host/cli/json_values.h"
 #include "host/cli/prior_files.h"
 #include "host/cli/progress.h"
 #include "host/cli/records_use.h"
@@ -38,12 +39,10 @@ int train_prior(const RecordsOptions& options, const Invocation& invocation) {
   }
   write_file(options.output, tune::prior_text(prior));
   if (options.json) {
-    print_out(nlohmann::ordered_json{{"prior", options.output},
-                                     {"family", prior.family},
-                                     {"works", prior.groups.size()},
-                                     {"examples", prior.examples()}}
-                  .dump(2) +
-              "\n");
+    print_out(document_text(nlohmann::ordered_json{{"prior", options.output},
+                                                   {"family", prior.family},
+                                                   {"works", prior.groups.size()},
+                                                   {"examples", prior.examples()}}));
   } else if (!invocation.quiet) {
     print_out(fmt::format("{}: {} trials of {} works, for {}\n", options.output, prior.examples(),
                           prior.groups.size(), prior.family));

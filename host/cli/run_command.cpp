@@ -271,7 +271,7 @@ int run(const Options& options, const Invocation& invocation) {
     json["specializations"] = program.specialized;
     json["milliseconds"] = milliseconds;
     json["outputs"] = results.json();
-    print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    print_out(document_text(json));
   } else if (!invocation.quiet) {
     const std::string which = visible_line(program_text(program));
     print_out(results.text() +

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/cli/commands.h"
+#include "host/cli/json_values.h"
 #include "host/cli/text.h"
 #include "host/codegen/cpu_codegen.h"
 #include "host/codegen/find_target.h"
@@ -38,7 +39,7 @@ int list_targets(bool json) {
                       {"rank", target.rank}});
       if (target.for_gpu()) list.back()["gpu_arch"] = target.gpu_arch;
     }
-    print_out(list.dump(2) + "\n");
+    print_out(document_text(list));
     return 0;
   }
   Table table({{"target", Table::Align::kLeft}, {"what it is", Table::Align::kLeft}});

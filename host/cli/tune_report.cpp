@@ -236,7 +236,7 @@ std::string tuning_json(const TuneReport& report) {
   json["tasks"] = Json::array();
   for (size_t i = 0; i < report.tasks.size(); ++i)
     json["tasks"].push_back(task_json(report.tasks[i], result.tasks[i], report.metric));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document_text(json);
 }
 
 std::string tuning_text(const TuneReport& report, size_t width) {

@@ -6,6 +6,7 @@
 
 #include "device_runtime/src/gpu_info.h"
 #include "host/cli/commands.h"
+#include "host/cli/json_values.h"
 #include "host/codegen/gpu_codegen.h"
 #include "host/codegen/llvm_version.h"
 #include "host/records/generator.h"
@@ -66,7 +67,7 @@ std::string version_json() {
   } else {
     json["cuda_driver"] = driver_text(gpus);
   }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return document_text(json);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "host/cli/between.h"
 #include "host/cli/commands.h"
+#include "host/cli/json_values.h"
 #include "host/cli/refusal.h"
 #include "host/cli/text.h"
 #include "host/support/error.h"
@@ -49,7 +50,7 @@ int list_networks(bool json) {
     for (const ZooNetwork& network : zoo_networks()) {
       list.push_back({{"name", network.name}, {"description", network.description}, {"size", network.size}});
     }
-    print_out(list.dump(2) + "\n");
+    print_out(document_text(list));
     return 0;
   }
   Table table({{"network", Table::Align::kLeft},
@@ -72,8 +73,8 @@ int write_network(const Options& options, const Invocation& invocation) {
     size = write_zoo_model(options.name, options.zoo, path);
   }
   if (options.json) {
-    print_out(nlohmann::ordered_json{{"network", options.name}, {"file", path}, {"bytes", size}}.dump(2) +
-              "\n");
+    print_out(
+        document_text(nlohmann::ordered_json{{"network", options.name}, {"file", path}, {"bytes", size}}));
   } else if (!invocation.quiet) {
     print_about(path, fmt::format("{}: {}, {}\n", path, options.name, bytes_text(static_cast<double>(size))));
   }

@@ -16,6 +16,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
+BenchReport report_of_model(const std::string& file) {
+  BenchReport report = testing::sample_report({{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}});
+  report.model = file;
+  return report;
+}
+
 class HistoryFile : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::remove(path_); }
@@ -112,6 +118,14 @@ TEST_F(HistoryFile, DevicesAndPipesHoldNoneAndAreNotWaitedFor) {
   EXPECT_EQ(History::read("/dev/zero").series(series).size(), 0u);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   EXPECT_EQ(History::read(path_).series(series).size(), 0u);
+}
+
+TEST_F(HistoryFile, AModelWhoseNameIsNoUtf8FindsItsOwnSeries) {
+  const HistoryEntry entry = history_entry(summary_of(report_of_model("mod\xe8le.onnx")), "", "");
+  History::append(path_, entry, false);
+  EXPECT_EQ(History::read(path_).series(entry.series).size(), 1u);
+  History::append(path_, entry, false);
+  EXPECT_EQ(History::read(path_).series(entry.series).size(), 1u) << "it is known";
 }
 
 }  // namespace
