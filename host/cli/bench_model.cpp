@@ -2,6 +2,7 @@
 
 #include "host/cli/report_of.h"
 #include "host/cli/turns/measuring_turn.h"
+#include "host/records/record.h"
 
 namespace gantry::cli {
 
@@ -31,6 +32,7 @@ BenchReport bench_model(const ExecutionOptions& choice, const MeasureOptions& op
           if (hear) hear(what + where, share);
         },
         former);
+    report.date = records::date_now();
     if (turn->record().turns > 0) report.measurement.turns = turn->record();
     if (options.profile) add_peaks(report, choice, execution, invocation);
   }

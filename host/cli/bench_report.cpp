@@ -182,9 +182,9 @@ std::string cores_line(const Measurement& m) {
                      text.substr(std::strlen("the cores ")));
 }
 
-size_t runs_of(const Measurement& m) {
-  size_t runs = 0;
-  for (const ProcessMeasurement& process : m.processes) runs += process.samples_ms.size() * process.number;
+uint64_t runs_of(const Measurement& m) {
+  uint64_t runs = 0;
+  for (const ProcessMeasurement& process : m.processes) runs += process.taken() * process.number;
   return runs;
 }
 

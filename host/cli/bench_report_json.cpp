@@ -186,8 +186,8 @@ void add_statistics(Json& json, const Measurement& measurement) {
   json["runs_per_second_interval"] =
       measurement.interval ? Json({1000 / measurement.interval->high_ms, 1000 / measurement.interval->low_ms})
                            : Json(nullptr);
-  size_t taken = 0;
-  for (const auto& process : measurement.processes) taken += process.samples_ms.size();
+  uint64_t taken = 0;
+  for (const ProcessMeasurement& process : measurement.processes) taken += process.taken();
   json["sample_count"] = taken;
 }
 
@@ -282,7 +282,7 @@ std::string report_to_json(const BenchReport& report) {
   json["program"] = report.program ? program_json(*report.program) : Json(nullptr);
   json["peaks"] = report.peaks ? peaks_json(*report.peaks) : Json(nullptr);
   json["peaks_note"] = said(report.peaks_note);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document_text(json);
 }
 
 }  // namespace gantry::cli

@@ -127,6 +127,8 @@ void MeasuredProcess::take_segment(const rpc::BenchmarkOptions& options) {
   // From the first sweep on, the peak is that of the memory which sweeps.
   if (!options.flush_cache || result_.peak_resident_bytes == 0)
     result_.peak_resident_bytes = std::max(result_.peak_resident_bytes, last_.peak_resident_bytes);
+  if (last_.samples_taken > last_.samples_ms.size())
+    result_.not_kept += last_.samples_taken - last_.samples_ms.size();
   std::vector<double>& samples = result_.samples_ms;
   samples.insert(samples.end(), last_.samples_ms.begin(), last_.samples_ms.end());
   for (double started : last_.started_ms) result_.started_ms.push_back(offset + started);

@@ -44,7 +44,8 @@ struct ProcessMeasurement {
   std::optional<double> load_ms;  ///< to map the module and start threads; none: the board does not say
   double first_inference_ms = 0;  ///< the first run, with finding its memory
   WarmUp warm_up;
-  std::vector<double> samples_ms;  ///< of one run each; of streams: every run's
+  std::vector<double> samples_ms;  ///< of one run each; of streams: every run's, of very many a part
+  uint64_t not_kept = 0;           ///< samples beside those
   std::vector<double>
       started_ms;       ///< of each sample, since the process's first; empty: the board does not say
   uint32_t number = 1;  ///< runs a sample
@@ -59,6 +60,8 @@ struct ProcessMeasurement {
 
   /// Those that count; none where the process does not.
   std::vector<double> used_samples_ms() const;
+  /// Samples, kept or not.
+  uint64_t taken() const { return samples_ms.size() + not_kept; }
   std::chrono::steady_clock::time_point sampled_at;  ///< when that was asked for, by this program's clock
 };
 

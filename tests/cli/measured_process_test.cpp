@@ -57,6 +57,19 @@ TEST(MeasuredProcess, ColdSamplesTakeTheTimeThatTheyWereGivenSweepsIncluded) {
   }
 }
 
+TEST(MeasuredProcess, RunsOfStreamsThatWereNotKeptAreCountedAll) {
+  testing::MadeUpMachine machine;
+  machine.answer.samples_ms.assign(10, 0.4);
+  machine.answer.samples_taken = 40;
+  machine.answer.runs_per_second = 10000;
+  MeasuredProcess process(machine, {}, {}, 100);
+  for (const uint64_t taken : {40, 80}) {
+    process.sample_streams(4, 100);
+    EXPECT_EQ(process.result().taken(), taken);
+  }
+  EXPECT_EQ(process.result().samples_ms.size(), 20u);
+}
+
 TEST(MeasuredProcess, WarmSamplesKnowOfNoSweeps) {
   SweepingMachine machine;
   const MeasureOptions options;

@@ -6,6 +6,7 @@ usage: schema_test.py GANTRY GANTRY_DEVICE DOCS [AARCH64_GANTRY_DEVICE]
 Measures a small network on this machine, on a board on loopback, and on an emulated AArch64 board where its program and
 qemu-aarch64 are there.
 """
+import datetime
 import json
 import math
 import os
@@ -58,6 +59,13 @@ class Schema(ProgramTest):
         self.assertEqual(document['sample_count'], sum(len(p['samples_ms']) for p in document['processes']))
         # A few pages of a small program, not a compiler.
         self.assertLess(document['memory']['peak_resident_bytes'], 64 << 20)
+
+    def test_the_date_is_when_measuring_ended(self):
+        began = datetime.datetime.now(datetime.timezone.utc)
+        document = self.measured('--processes', '1', '--warmup', '0', '--repeat', '1', '--cooldown-ms', '3000')
+        # Dates have whole seconds.
+        self.assertGreater(datetime.datetime.fromisoformat(document['date'].replace('Z', '+00:00')),
+                           began + datetime.timedelta(seconds=1.9))
 
     def test_every_option_is_in_the_result(self):
         document = self.measured('--processes', '2', '--warmup', '1', '--repeat', '3', '--number', '2', '--cold',
