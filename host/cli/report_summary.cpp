@@ -160,15 +160,22 @@ ReportSummary summary_of_document(const Json& json, const std::filesystem::path&
   return summary;
 }
 
+std::optional<double> common_level(const ReportSummary& first, const ReportSummary& second) {
+  const bool same_machine =
+      first.board == second.board && first.cpu == second.cpu && first.threads == second.threads;
+  if (!same_machine || !first.undisturbed_pulse || !second.undisturbed_pulse) return std::nullopt;
+  return std::min(*first.undisturbed_pulse, *second.undisturbed_pulse);
+}
+
 std::pair<ReportSummary, ReportSummary> read_reports(const std::filesystem::path& first,
                                                      const std::filesystem::path& second) {
-  ReportSummary base = read_report(first), other = read_report(second);
-  const bool same_machine =
-      base.board == other.board && base.cpu == other.cpu && base.threads == other.threads;
-  if (same_machine && base.undisturbed_pulse && other.undisturbed_pulse) {
-    const double level = std::min(*base.undisturbed_pulse, *other.undisturbed_pulse);
-    if (*base.undisturbed_pulse > level) base = read_report(first, level);
-    if (*other.undisturbed_pulse > level) other = read_report(second, level);
+  // Each is read once: what one writes into a pipe is gone then.
+  const Json documents[] = {read_result_document(first), read_result_document(second)};
+  ReportSummary base = summary_of_document(documents[0], first),
+                other = summary_of_document(documents[1], second);
+  if (const auto level = common_level(base, other)) {
+    if (*base.undisturbed_pulse > *level) base = summary_of_document(documents[0], first, level);
+    if (*other.undisturbed_pulse > *level) other = summary_of_document(documents[1], second, level);
   }
   return {std::move(base), std::move(other)};
 }

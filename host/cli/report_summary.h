@@ -41,7 +41,10 @@ ReportSummary read_report(const std::filesystem::path& path, std::optional<doubl
 /// The same of a document that has been read of `path` already: a pipe is read but once.
 ReportSummary summary_of_document(const nlohmann::json& json, const std::filesystem::path& path,
                                   std::optional<double> level = std::nullopt);
-/// Both, by one level where they are of one machine.
+/// The level of pulses by which two are judged: the lower of theirs, where both are known and of one machine.
+/// None: each by its own.
+std::optional<double> common_level(const ReportSummary& first, const ReportSummary& second);
+/// Both, by their common level.
 std::pair<ReportSummary, ReportSummary> read_reports(const std::filesystem::path& first,
                                                      const std::filesystem::path& second);
 /// Whether the file is JSON, by its first bytes: what `compare` takes for a result.

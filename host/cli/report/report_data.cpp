@@ -95,22 +95,31 @@ Json report_data(const std::vector<std::string>& files, const std::string& gantr
   if (files.size() == 1 && is_comparison(documents[0]))
     return comparison_data(std::move(documents[0]), files[0], gantry_version);
   std::vector<ReportSummary> summaries;
-  Json data = page_basics(gantry_version);
-  data["results"] = Json::array();
   for (size_t i = 0; i < files.size(); ++i) {
     summaries.push_back(summary_of_document(nlohmann::json(documents[i]), files[i]));
     if (!names.empty()) summaries.back().name = names[i];
     check_result(documents[i], files[i]);
-    data["results"].push_back({{"file", summaries.back().name}, {"document", std::move(documents[i])}});
   }
+  // As `compare` judges two: by a level of pulses that is theirs together.
+  const auto judged = [&](size_t i, const std::optional<double>& level) {
+    if (!level || *summaries[i].undisturbed_pulse <= *level) return summaries[i];
+    ReportSummary again = summary_of_document(nlohmann::json(documents[i]), files[i], level);
+    again.name = summaries[i].name;
+    return again;
+  };
+  Json data = page_basics(gantry_version);
   data["comparisons"] = Json::array();
   for (size_t i = 0; i < summaries.size(); ++i) {
     for (size_t j = 0; j < summaries.size(); ++j) {
       if (i == j) continue;
+      const auto level = common_level(summaries[i], summaries[j]);
       data["comparisons"].push_back(
-          {{"first", i}, {"second", j}, {"comparison", comparison_of(summaries[i], summaries[j])}});
+          {{"first", i}, {"second", j}, {"comparison", comparison_of(judged(i, level), judged(j, level))}});
     }
   }
+  data["results"] = Json::array();
+  for (size_t i = 0; i < files.size(); ++i)
+    data["results"].push_back({{"file", summaries[i].name}, {"document", std::move(documents[i])}});
   return data;
 }
 
