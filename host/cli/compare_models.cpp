@@ -35,7 +35,7 @@ CompareReport compare_models(const CompareSide& first, const CompareSide& second
   Execution executions[] = {prepare_execution(first.execution, invocation),
                             prepare_execution(second.execution, invocation)};
   LiveComparison live;
-  FormerPulses former = former_pulses(first.execution);
+  FormerPulses former[] = {former_pulses(first.execution), former_pulses(second.execution)};
   {
     Progress progress(invocation.verbosity());
     const std::string where = " on " + executions[0].machine->label();
@@ -56,14 +56,13 @@ CompareReport compare_models(const CompareSide& first, const CompareSide& second
       turns[side]->join(*execution.machine);
       return waited;
     };
-    live = compare_live(
-        {executions[0], [&](Execution& e) { return again(0, first.execution, e); }},
-        {executions[1], [&](Execution& e) { return again(1, second.execution, e); }}, options,
-        [&](const std::string& what, double share) {
-          progress.update(what + where, share);
-          if (hear) hear(what + where, share);
-        },
-        former);
+    live =
+        compare_live({executions[0], [&](Execution& e) { return again(0, first.execution, e); }, former[0]},
+                     {executions[1], [&](Execution& e) { return again(1, second.execution, e); }, former[1]},
+                     options, [&](const std::string& what, double share) {
+                       progress.update(what + where, share);
+                       if (hear) hear(what + where, share);
+                     });
     for (Measurement* measured : {&live.first, &live.second}) {
       const TurnRecord& record = turns[measured == &live.second ? 1 : 0]->record();
       if (record.turns > 0) measured->turns = record;

@@ -30,12 +30,8 @@ struct PlayedPair {
 class Match {
  public:
   Match(Contestant first, Contestant second, const CompareMeasureOptions& options,
-        const MeasureProgress& progress, FormerPulses& former)
-      : sides_{first, second},
-        options_(options),
-        progress_(progress),
-        former_(former),
-        random_(options.seed, "order") {
+        const MeasureProgress& progress)
+      : sides_{first, second}, options_(options), progress_(progress), random_(options.seed, "order") {
     rule_.goal = options.statistics.smallest_effect;
     rule_.time_limit_s = options.duration_s;
   }
@@ -51,7 +47,7 @@ class Match {
     LiveComparison result;
     result.comparison = compare_rounds(choice_.rounds, options_.statistics);
     result.rounds = played_rounds();
-    former_.remember(both());
+    remember_levels();
     result.first = std::move(measured_[0]);
     result.second = std::move(measured_[1]);
     result.stopped = stopped_;
@@ -115,8 +111,8 @@ class Match {
   JudgedRound judge(const std::vector<PlayedPair>& played, const ProcessMeasurement& first,
                     const ProcessMeasurement& second) const {
     const ProcessMeasurement* const processes[] = {&first, &second};
-    const std::vector<bool> disturbed[] = {disturbed_samples(first, level_),
-                                           disturbed_samples(second, level_)};
+    const std::vector<bool> disturbed[] = {disturbed_samples(first, levels_[0]),
+                                           disturbed_samples(second, levels_[1])};
     const auto segment = [&](size_t side, const Segment& part) {
       const std::span<const double> samples(processes[side]->samples_ms);
       return judge_segment(samples.subspan(part.begin, part.end - part.begin), disturbed[side], part.begin);
@@ -129,21 +125,40 @@ class Match {
 
   /// Finds out anew which rounds count: every further one may show a better level.
   void choose() {
-    level_ = former_.level(both());
+    find_levels();
     std::vector<JudgedRound> judged;
     for (size_t i = 0; i < rounds_.size(); ++i) judged.push_back(judged_round(i));
     choice_ = choose_rounds(judged);
-    for (Measurement& measurement : measured_) {
-      leave_out_disturbed(measurement, level_);
+    for (size_t side : {0, 1}) {
+      Measurement& measurement = measured_[side];
+      leave_out_disturbed(measurement, levels_[side]);
       measurement.uses_disturbed = choice_.uses_all;
       for (size_t i = 0; i < rounds_.size(); ++i)
-        leave_out_round(measurement.processes[i], choice_.counts[i]);
+        leave_out_round(measurement.processes[i], levels_[side], choice_.counts[i]);
     }
   }
 
+  /// Of one machine, with as many threads on the same CPUs: what disturbs the one side disturbs the other.
+  bool are_alike() const {
+    return sides_[0].former.machine_of(measured_[0]) == sides_[1].former.machine_of(measured_[1]);
+  }
+
+  void find_levels() {
+    if (are_alike()) {
+      levels_[0] = levels_[1] = sides_[0].former.level(both());
+      return;
+    }
+    for (size_t side : {0, 1}) levels_[side] = sides_[side].former.level(only(side));
+  }
+
+  void remember_levels() {
+    if (are_alike()) return sides_[0].former.remember(both());
+    for (size_t side : {0, 1}) sides_[side].former.remember(only(side));
+  }
+
   /// So that a process counts where its round does.
-  void leave_out_round(ProcessMeasurement& process, bool counts) const {
-    process.left_out = choice_.uses_all ? std::vector<bool>() : disturbed_samples(process, level_);
+  void leave_out_round(ProcessMeasurement& process, const std::optional<double>& level, bool counts) const {
+    process.left_out = choice_.uses_all ? std::vector<bool>() : disturbed_samples(process, level);
     if (!counts) process.left_out.assign(process.samples_ms.size(), true);
   }
 
@@ -179,6 +194,7 @@ class Match {
   }
 
   std::array<const Measurement*, 2> both() const { return {&measured_[0], &measured_[1]}; }
+  std::array<const Measurement*, 1> only(size_t side) const { return {&measured_[side]}; }
 
   MeasuredProcess process_of(size_t side) {
     Execution& execution = sides_[side].execution;
@@ -211,7 +227,6 @@ class Match {
   Contestant sides_[2];
   const CompareMeasureOptions& options_;
   const MeasureProgress& progress_;
-  FormerPulses& former_;
   Random random_;
   StopRule rule_;
   StopReason stopped_ = StopReason::kTimeLimit;
@@ -219,15 +234,15 @@ class Match {
   double waited_s_ = 0;
   std::vector<std::vector<PlayedPair>> rounds_;
   Measurement measured_[2];
-  std::optional<double> level_;  ///< of undisturbed pulses
+  std::optional<double> levels_[2];  ///< of undisturbed pulses, of each side
   RoundChoice choice_;
 };
 
 }  // namespace
 
 LiveComparison compare_live(Contestant first, Contestant second, const CompareMeasureOptions& options,
-                            const MeasureProgress& progress, FormerPulses& former) {
-  return Match(std::move(first), std::move(second), options, progress, former).run();
+                            const MeasureProgress& progress) {
+  return Match(std::move(first), std::move(second), options, progress).run();
 }
 
 }  // namespace gantry::cli

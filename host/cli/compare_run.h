@@ -13,6 +13,7 @@ namespace gantry::cli {
 struct Contestant {
   Execution& execution;
   std::function<double(Execution&)> restart;  ///< the seconds that it waited for others who measure
+  FormerPulses& former;                       ///< of its machine
 };
 
 struct CompareMeasureOptions {
@@ -42,8 +43,9 @@ struct LiveComparison {
 /// turns, some 50 ms each, in random order. Ends when the half-width of the ratio's interval is at most the
 /// smallest effect (never by what the ratio is, which would claim differences where there are none), or the
 /// time is up; at least kFewestRounds are made. What was disturbed does not count, by one rule for both
-/// (choose_rounds), and is measured again while there is time.
+/// (choose_rounds) and, where machine, threads and CPUs are the same, one level of pulses; it is measured
+/// again while there is time.
 LiveComparison compare_live(Contestant first, Contestant second, const CompareMeasureOptions& options,
-                            const MeasureProgress& progress, FormerPulses& former);
+                            const MeasureProgress& progress);
 
 }  // namespace gantry::cli

@@ -23,9 +23,10 @@ class FormerPulses {
   /// Keeps what this command has seen for those that follow.
   void remember(std::span<const Measurement* const> measurements);
 
- private:
+  /// What a measurement's pulses belong to (pulse_machine): of another, a level says nothing.
   std::string machine_of(const Measurement& measurement) const;
 
+ private:
   PulseMemory memory_;
   std::string cpus_;
   std::optional<std::vector<double>> levels_;

@@ -31,6 +31,12 @@ std::optional<double> clock_of(const BenchReport& report, const MachineModel& ma
   return 1e3 * report.peaks->gflop_per_s / report.peaks->threads / flops_per_cycle;
 }
 
+/// Whether both use one machine in one way: in turns, so that what holds of the one holds of the other.
+bool run_alike(const BenchReport& first, const BenchReport& second) {
+  return first.address == second.address && first.device == second.device &&
+         first.measurement.last.threads == second.measurement.last.threads;
+}
+
 }  // namespace
 
 BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& options,
@@ -94,7 +100,14 @@ std::vector<std::string> live_warnings(const BenchReport& first, const BenchRepo
     warnings.push_back(fmt::format("{}: {} of {} processes never became steady", side->model, restless,
                                    side->measurement.processes.size()));
   }
-  for (const std::string& warning : machine_warnings(first.measurement)) warnings.push_back(warning);
+  const std::vector<std::string> of_first = machine_warnings(first.measurement);
+  warnings.insert(warnings.end(), of_first.begin(), of_first.end());
+  if (!run_alike(first, second)) {
+    for (const std::string& warning : machine_warnings(second.measurement)) {
+      if (std::ranges::find(of_first, warning) == of_first.end())
+        warnings.push_back("the second: " + warning);
+    }
+  }
   if (!options.rounds && live.stopped == StopReason::kTimeLimit) {
     warnings.push_back(fmt::format(
         "after {:.0f} s the ratio is known to ±{} % only; --duration allows more time", live.elapsed_s,

@@ -223,8 +223,8 @@ Comparison TunedSeat::compare(const runtime::SharedBytes& base, const runtime::S
     again(trial_);
     check_first_run(expected, untuned_ms);
   });
-  return compare_live(
-             {base_, again}, {trial_, again}, options, [](const std::string&, double) {}, former)
+  return compare_live({base_, again, former}, {trial_, again, former}, options,
+                      [](const std::string&, double) {})
       .comparison;
 }
 
