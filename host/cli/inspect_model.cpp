@@ -2,12 +2,10 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "device_runtime/src/memory.h"
 #include "host/cli/inspect.h"
 #include "host/cli/json_values.h"
 #include "host/cli/model_source.h"
@@ -24,22 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-using ModelPtr = std::shared_ptr<const onnx::ModelProto>;
-
-ModelPtr read_model(const std::filesystem::path& path) {
-  auto mapped = runtime::map_file(path.string());
-  if (!mapped.ok()) user_error("{}", mapped.status().message());
-  const auto bytes = mapped->bytes;
-  constexpr size_t kMost = std::numeric_limits<int>::max();
-  if (bytes.size() > kMost)
-    user_error("{}: larger than 2 GiB; ONNX keeps such weights in external data", path.string());
-  auto model = std::make_shared<onnx::ModelProto>();
-  if (!model->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
-      model->graph().output_size() == 0) {
-    import_onnx(path);  // says which: no model, or a truncated one
-    user_error("{}: neither a model (.onnx) nor a module (.gmod), or it is truncated", path.string());
-  }
-  return model;
+OnnxMessages read_model(const std::filesystem::path& path) {
+  OnnxMessages messages = read_onnx_messages(path);
+  // Other messages too can be read as such a model; the import refuses it.
+  if (messages.model->graph().output_size() == 0) import_onnx(path);
+  return messages;
 }
 
 std::string type_text(const onnx::TypeProto& type) {
@@ -80,13 +67,13 @@ struct Summary {
 };
 
 Summary summarise_model(const std::filesystem::path& path, const std::vector<std::string>& kept_inputs) {
-  const ModelPtr read = read_model(path);
-  const onnx::ModelProto& model = *read;
+  const OnnxMessages messages = read_model(path);
+  const onnx::ModelProto& model = *messages.model;
   Summary summary;
   std::set<std::string> initializers;
   for (const auto& tensor : model.graph().initializer()) initializers.insert(tensor.name());
   for (const auto& tensor : model.graph().sparse_initializer()) initializers.insert(tensor.values().name());
-  summary.weights = count_weights(read, folder_of(path));
+  summary.weights = count_weights(messages, folder_of(path));
   std::vector<std::string> names;
   for (const auto& input : model.graph().input()) {
     names.push_back(input.name());

@@ -76,6 +76,15 @@ struct Source {
   }
 };
 
+/// A file. `spill`: where its large raw data may lie; null: in memory.
+Source source_of(const std::filesystem::path& path, std::shared_ptr<SpillFile> spill) {
+  const auto file = std::make_shared<const InputFile>(path);
+  const auto lean = std::make_shared<const LeanModel>(lean_model(*file));
+  const auto load = [=] { return parse_file(*file, *lean, path.string()); };
+  return {load, path.string(), folder_of(path),
+          std::make_shared<RawData>(file, lean->raw_data, std::move(spill))};
+}
+
 /// The sizes that would do, in front of the error that those given lead to; empty if they are not to blame.
 std::string better_sizes(const Source& source, const ImportOptions& options,
                          const std::map<std::string, GivenSize>& given) {
@@ -184,12 +193,13 @@ Graph import_model(const Source& source, const ImportOptions& options) {
 
 }  // namespace
 
+OnnxMessages read_onnx_messages(const std::filesystem::path& path) {
+  const Source source = source_of(path, nullptr);
+  return {source.load(), source.raw_data};
+}
+
 Graph import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
-  const auto file = std::make_shared<const InputFile>(path);
-  const LeanModel lean = lean_model(*file);
-  const auto load = [&] { return parse_file(*file, lean, path.string()); };
-  const auto raw_data = std::make_shared<RawData>(file, lean.raw_data, options.spill);
-  Graph graph = import_model({load, path.string(), folder_of(path), raw_data}, options);
+  Graph graph = import_model(source_of(path, options.spill), options);
   if (graph.model_name.empty()) graph.model_name = path.stem().string();
   return graph;
 }

@@ -12,9 +12,14 @@
 #include "host/graph/fix_sizes.h"
 #include "host/graph/graph.h"
 
+namespace onnx {
+class ModelProto;
+}  // namespace onnx
+
 namespace gantry {
 
 class CustomOps;  // host/custom_ops/custom_ops.h
+class RawData;    // host/onnx/raw_data.h
 class SpillFile;  // host/support/spill_file.h
 
 /// In the place of the shape of an optional input, alone: it has no value.
@@ -46,6 +51,16 @@ struct ImportOptions : GivenSizes {
   /// Where large raw data of a model's file may lie that has been read; null: in memory.
   std::shared_ptr<SpillFile> spill;
 };
+
+/// The messages of a model's file.
+struct OnnxMessages {
+  std::shared_ptr<const onnx::ModelProto> model;
+  std::shared_ptr<RawData> raw_data;  ///< of large tensors, which refer to it; null: they refer to nothing
+};
+
+/// Reads the file's messages, but the raw data of large tensors, which stay in it until they are asked for.
+/// User errors: not an ONNX file, truncated, 2 GB or more without the raw data.
+OnnxMessages read_onnx_messages(const std::filesystem::path& path);
 
 /// Reads a model with its external data. The file may have any size; without the raw data of large tensors,
 /// which are read one by one, it has to be smaller than 2 GB. User errors: not an ONNX file, truncated, an

@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
+#include <deque>
+#include <set>
+#include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "device_runtime/src/sha256.h"
+#include "host/onnx/import.h"
 #include "host/onnx/tensor_data.h"
 #include "host/support/error.h"
 
@@ -33,10 +38,66 @@ int64_t bits_of(int onnx_element_type) {
   return onnx_element_type == TensorProto::COMPLEX128 ? 128 : 0;
 }
 
+/// Tells which tensors of a model are equal to others. It reads them one by one, and keeps only what tells
+/// them apart.
+class EqualTensors {
+ public:
+  EqualTensors(const OnnxMessages& messages, const DataFolder& directory)
+      : reader_(messages.model, directory, {}, messages.raw_data) {}
+
+  /// Whether one that is equal was met before. The tensor outlives this; it equals none where its data cannot
+  /// be read.
+  bool met(const TensorProto& tensor) {
+    ConstantPtr data = read(tensor);
+    if (data == nullptr) return false;
+    const std::vector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
+    const Likeness likeness(tensor.data_type(), shape, digest_of(*data, kBegin));
+    const auto [place, is_first] = known_.try_emplace(likeness, Alike{&tensor, {}});
+    if (is_first) return false;
+    if (data->size <= kBegin) return true;
+    const Digest digest = digest_of(*data, data->size);
+    data.reset();
+    return !digests_of(place->second).insert(digest).second;
+  }
+
+ private:
+  using Digest = runtime::Sha256Digest;
+  /// Element type, shape, and the digest of the elements' first bytes.
+  using Likeness = std::tuple<int, std::vector<int64_t>, Digest>;
+  struct Alike {
+    const TensorProto* first = nullptr;
+    std::set<Digest> digests;  ///< of all their elements; empty while there is one tensor
+  };
+  /// Most tensors differ in these bytes, and of external data no more is read then.
+  static constexpr size_t kBegin = 4096;
+
+  /// Null where its data cannot be read.
+  ConstantPtr read(const TensorProto& tensor) {
+    try {
+      return reader_.read(tensor, "a tensor");
+    } catch (const Error&) {
+      return nullptr;  // the import says what is wrong with it
+    }
+  }
+
+  /// Of at most `most` bytes.
+  static Digest digest_of(const ConstantData& data, size_t most) {
+    return runtime::sha256(std::span(data.bytes, std::min(data.size, most)));
+  }
+
+  std::set<Digest>& digests_of(Alike& alike) {
+    if (!alike.digests.empty()) return alike.digests;
+    if (const ConstantPtr first = read(*alike.first)) alike.digests.insert(digest_of(*first, first->size));
+    return alike.digests;
+  }
+
+  TensorReader reader_;
+  std::map<Likeness, Alike> known_;
+};
+
 class Counter {
  public:
-  Counter(std::shared_ptr<const onnx::ModelProto> model, const DataFolder& directory)
-      : reader_(std::move(model), directory) {}
+  Counter(const OnnxMessages& messages, const DataFolder& directory) : equal_(messages, directory) {}
 
   void add_graph(const onnx::GraphProto& graph) {
     for (const TensorProto& tensor : graph.initializer()) add(tensor);
@@ -55,8 +116,6 @@ class Counter {
   const ModelWeights& weights() const { return weights_; }
 
  private:
-  using TypeAndShape = std::pair<int, std::vector<int64_t>>;
-
   /// What a Constant node holds in one of its attributes, as a tensor.
   void add_value(const onnx::AttributeProto& attribute) {
     const std::string& name = attribute.name();
@@ -75,7 +134,7 @@ class Counter {
     tensor.set_data_type(tensor.float_data_size() > 0   ? TensorProto::FLOAT
                          : tensor.int64_data_size() > 0 ? TensorProto::INT64
                                                         : TensorProto::STRING);
-    add(tensor);
+    add(made_.emplace_back(std::move(tensor)));
   }
 
   void add(const onnx::SparseTensorProto& tensor) {
@@ -87,7 +146,7 @@ class Counter {
   void add(const TensorProto& tensor) {
     const int64_t elements = element_count(tensor);
     const WeightCount one{1, elements, bytes_of(tensor, elements)};
-    if (!is_repeated(tensor)) return count(tensor.data_type(), one);
+    if (!equal_.met(tensor)) return count(tensor.data_type(), one);
     add_to(weights_.repeated, one);
   }
 
@@ -109,24 +168,8 @@ class Counter {
     return __builtin_mul_overflow(elements, bits_of(tensor.data_type()), &bits) ? 0 : (bits + 7) / 8;
   }
 
-  /// Whether a tensor was counted that is equal; if not, this one is kept to compare with.
-  bool is_repeated(const TensorProto& tensor) {
-    ConstantPtr data;
-    try {
-      data = reader_.read(tensor, "a tensor");
-    } catch (const Error&) {
-      return false;  // the import says what is wrong with it
-    }
-    auto& known = known_[{tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}}];
-    const bool repeated = std::any_of(known.begin(), known.end(), [&](const ConstantPtr& other) {
-      return std::memcmp(other->bytes, data->bytes, data->size) == 0;
-    });
-    if (!repeated) known.push_back(std::move(data));
-    return repeated;
-  }
-
-  TensorReader reader_;
-  std::map<TypeAndShape, std::vector<ConstantPtr>> known_;
+  std::deque<TensorProto> made_;  ///< of numbers and strings that are attributes
+  EqualTensors equal_;
   ModelWeights weights_;
 };
 
@@ -140,11 +183,10 @@ std::string element_type_text(int onnx_element_type) {
   return text;
 }
 
-ModelWeights count_weights(const std::shared_ptr<const onnx::ModelProto>& model,
-                           const DataFolder& directory) {
-  Counter counter(model, directory);
-  counter.add_graph(model->graph());
-  for (const onnx::FunctionProto& function : model->functions()) {
+ModelWeights count_weights(const OnnxMessages& messages, const DataFolder& directory) {
+  Counter counter(messages, directory);
+  counter.add_graph(messages.model->graph());
+  for (const onnx::FunctionProto& function : messages.model->functions()) {
     for (const onnx::NodeProto& node : function.node()) counter.add_node(node);
   }
   return counter.weights();

@@ -4,16 +4,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
 
 #include "host/support/mapped_file.h"
 
-namespace onnx {
-class ModelProto;
-}  // namespace onnx
-
 namespace gantry {
+
+struct OnnxMessages;  // host/onnx/import.h
 
 struct WeightCount {
   int64_t tensors = 0;
@@ -30,7 +27,8 @@ struct ModelWeights {
 
 /// Initialisers and Constant nodes of the graph, its branches and loop bodies, and the model's functions.
 /// External data is looked up in `directory`; a tensor whose data cannot be read counts as its shape says.
-ModelWeights count_weights(const std::shared_ptr<const onnx::ModelProto>& model, const DataFolder& directory);
+/// Tensors are read one by one: their elements are not in memory together.
+ModelWeights count_weights(const OnnxMessages& messages, const DataFolder& directory);
 
 /// "float", "int64"; "element type 17" where the onnx library has no name for it.
 std::string element_type_text(int onnx_element_type);

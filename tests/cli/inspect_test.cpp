@@ -10,11 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/outcome.h"
+#include "tests/support/sparse_model.h"
 
 namespace {
 
 using gantry::testing::contents;
 using gantry::testing::Outcome;
+using gantry::testing::write_with_zeros;
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -136,6 +138,29 @@ TEST_F(Inspect, AnInitialiserOfAnInputsNameIsItsDefaultSparseOrNot) {
   const Outcome kept = gantry("inspect m.onnx --keep-input s");
   EXPECT_EQ(kept.code, 0) << kept.err;
   EXPECT_THAT(kept.out, HasSubstr("input    s: float (3)"));
+}
+
+TEST_F(Inspect, AModelOfMoreThan2GBIsShown) {
+  write_model("small.onnx", "node { op_type: 'Add' name: 'sum' input: 'x' input: 'w' output: 'y' }", kShape);
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(contents(folder_ / "small.onnx")));
+  // Elements that gantry has none for, so that nobody reads them.
+  constexpr int64_t kElements = int64_t{1} << 28, kBytes = 8 * kElements;
+  onnx::TensorProto zeros;
+  zeros.set_name("zeros");
+  zeros.set_data_type(onnx::TensorProto::COMPLEX64);
+  zeros.add_dims(kElements);
+  write_with_zeros(folder_ / "m.onnx", model, zeros, kBytes);
+  const Outcome outcome = gantry("inspect m.onnx --json");
+  EXPECT_EQ(outcome.code, 1);
+  const json report = json::parse(outcome.out);
+  ASSERT_TRUE(report.contains("weights")) << outcome.out;
+  EXPECT_EQ(report["weights"]["by_type"]["complex64"]["bytes"], kBytes);
+  EXPECT_EQ(report["weights"]["tensors"], 2);
+  ASSERT_EQ(report["unsupported"].size(), 1u) << outcome.out;
+  EXPECT_EQ(report["unsupported"][0]["what"], "COMPLEX64");
+  EXPECT_EQ(gantry("inspect m.onnx --html m.html").code, 1);
+  EXPECT_THAT(contents(folder_ / "m.html"), HasSubstr("complex64"));
 }
 
 TEST_F(Inspect, FilesOfWhichNothingIsKnownAreErrorsInJsonToo) {

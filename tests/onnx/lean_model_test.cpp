@@ -17,6 +17,7 @@
 #include "host/support/temporary.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/support/message_of.h"
+#include "tests/support/sparse_model.h"
 
 namespace gantry {
 namespace {
@@ -400,6 +401,42 @@ TEST_F(RawDataOfModels, OfLargeTensorsAreReadToTheDisk) {
   EXPECT_TRUE(read.ends_with(end));
   const std::string_view between = read.substr(8900, kSize - 8900 - end.size());
   EXPECT_EQ(between.find_first_not_of('\0'), std::string_view::npos);
+}
+
+// --- messages of files of more than 2 GB
+
+using MessagesOfLargeFiles = LeanModelTest;
+constexpr uint64_t kMoreThan2GB = (uint64_t{1} << 31) + 5;
+
+TEST_F(MessagesOfLargeFiles, AreReadAndTheirRawDataAskedForOneByOne) {
+  onnx::ModelProto small;
+  fill(small.mutable_graph()->add_initializer(), "w", 5000, 1);
+  onnx::TensorProto zeros;
+  zeros.set_name("zeros");
+  zeros.set_data_type(onnx::TensorProto::UINT8);
+  zeros.add_dims(static_cast<int64_t>(kMoreThan2GB));
+  const fs::path path = folder_.path() / "model.onnx";
+  testing::write_with_zeros(path, small, zeros, kMoreThan2GB);
+  const OnnxMessages messages = read_onnx_messages(path);
+  const onnx::GraphProto& graph = messages.model->graph();
+  ASSERT_EQ(graph.initializer_size(), 2);
+  EXPECT_EQ(graph.initializer(1).name(), "zeros");
+  EXPECT_EQ(graph.initializer(1).dims(0), zeros.dims(0));
+  EXPECT_TRUE(referenced_raw_data(graph.initializer(1).raw_data()));
+  const ConstantPtr data = messages.raw_data->find(graph.initializer(0).raw_data(), "w");
+  ASSERT_TRUE(data);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(data->bytes), data->size), noise(5000, 1));
+}
+
+TEST_F(MessagesOfLargeFiles, AreRefusedWhereWhatIsLargeIsNoRawData) {
+  onnx::ModelProto small;
+  fill(small.mutable_graph()->add_initializer(), "w", 5000, 1);
+  constexpr uint64_t kDocString = 6;
+  const fs::path path = folder_.path() / "model.onnx";
+  testing::write_before_zeros(path, small.SerializeAsString() + testing::field_head(kDocString, kMoreThan2GB),
+                              kMoreThan2GB);
+  EXPECT_THAT(testing::message_of([&] { read_onnx_messages(path); }),
+              AllOf(HasSubstr(path.string()), HasSubstr("more than 2 GB that are not raw data")));
 }
 
 }  // namespace

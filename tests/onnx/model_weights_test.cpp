@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "host/onnx/import.h"
+#include "host/support/temporary.h"
+
 namespace gantry {
 namespace {
 
@@ -15,7 +18,7 @@ ModelWeights weights(const std::string& graph, const std::string& more = "",
   auto model = std::make_shared<onnx::ModelProto>();
   const std::string text = "ir_version: 8 graph { name: 'g' " + graph + " } " + more;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, model.get())) << text;
-  return count_weights(model, folder);
+  return count_weights({model, nullptr}, folder);
 }
 
 std::string constant(const std::string& attribute) {
@@ -53,6 +56,41 @@ TEST(ModelWeights, WhatIsEqualCountsOnce) {
   EXPECT_EQ(w.total.parameters, 18);
   EXPECT_EQ(w.repeated.tensors, 2);
   EXPECT_EQ(w.repeated.bytes, 48);
+}
+
+/// A ModelProto's text of an initialiser with such raw data.
+std::string initialiser(const std::string& name, const std::string& raw) {
+  return "initializer { name: '" + name + "' data_type: 2 dims: " + std::to_string(raw.size()) +
+         " raw_data: '" + raw + "' } ";
+}
+
+TEST(ModelWeights, LargeTensorsThatDifferInTheirLastElementAreNotEqual) {
+  const std::string raw(10000, 'a'), other = raw.substr(1) + "b";
+  std::string numbers;
+  for (int i = 0; i < 3000; ++i) numbers += "floats: 1 ";
+  const std::string in_a_node = constant("name: 'value_floats' " + numbers + "floats: 2");
+  const ModelWeights w =
+      weights(initialiser("a", raw) + initialiser("b", other) + initialiser("c", raw) +
+              initialiser("d", other) + in_a_node + in_a_node +
+              constant("name: 'value_floats' " + numbers + "floats: 3"));
+  EXPECT_EQ(w.by_type.at("uint8").tensors, 2);
+  EXPECT_EQ(w.by_type.at("float").tensors, 2);
+  EXPECT_EQ(w.repeated.tensors, 3);
+  EXPECT_EQ(w.repeated.bytes, 2 * 10000 + 4 * 3001);
+}
+
+TEST(ModelWeights, RawDataThatStayInTheModelsFileAreRead) {
+  const std::string raw(10000, 'a'), other = raw.substr(1) + "b";
+  onnx::ModelProto model;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "graph { " + initialiser("a", raw) + initialiser("b", other) + initialiser("c", raw) + "}", &model));
+  const TemporaryFolder folder("model-weights");
+  const std::filesystem::path path = folder.path() / "model.onnx";
+  std::ofstream(path, std::ios::binary) << model.SerializeAsString();
+  const ModelWeights w = count_weights(read_onnx_messages(path), folder.path());
+  EXPECT_EQ(w.total.tensors, 2);
+  EXPECT_EQ(w.total.bytes, 20000);
+  EXPECT_EQ(w.repeated.tensors, 1);
 }
 
 TEST(ModelWeights, BranchesLoopBodiesAndFunctionsCount) {
