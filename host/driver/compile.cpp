@@ -108,6 +108,13 @@ Program compile_variant(ModuleBuilder& builder, Graph&& graph, const Target& tar
   return program;
 }
 
+/// The options for the program for all sizes by itself: decisions may be for nodes of another one of the module.
+CompileOptions without_others(const Graph& graph, CompileOptions options) {
+  if (options.decisions && !specialized_graphs(graph, options).empty())
+    options.used_decisions = std::make_shared<UsedDecisions>();
+  return options;
+}
+
 }  // namespace
 
 std::string_view name_of(Optimize optimize) {
@@ -130,14 +137,14 @@ Optimize find_optimize(const std::string& text) {
 }
 
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options) {
-  return lowered_of(build_program(graph, with_precision(target, options.precision), options));
+  return lowered_of(build_program(graph, with_precision(target, options.precision), without_others(graph, options)));
 }
 
 PlannedProgram plan_program(const Graph& graph, const Target& named, const CompileOptions& options) {
   expect_code_generation(named);
   const Target target = with_precision(named, options.precision);
   ModuleBuilder builder(graph);
-  Program program = build_program(graph, target, options);
+  Program program = build_program(graph, target, without_others(graph, options));
   add_variant(builder, program, target, options, {}, {});
   builder.set_optimize(name_of(options.optimize));
   return {lowered_of(std::move(program)), builder.finish()};
@@ -147,7 +154,8 @@ ModuleFile compile_graph(const Graph& graph, const CompileOptions& options) {
   return compile_graph(clone_graph(graph), options);
 }
 
-ModuleFile compile_graph(Graph&& graph, const CompileOptions& options) {
+ModuleFile compile_graph(Graph&& graph, const CompileOptions& given) {
+  CompileOptions options = given;
   if (options.targets.empty()) user_error("no target given: name one with --target (see `gantry targets`)");
   for (const Target& target : options.targets) expect_code_generation(target);
   ModuleBuilder builder(graph);
@@ -155,11 +163,14 @@ ModuleFile compile_graph(Graph&& graph, const CompileOptions& options) {
   for (const Target& named : options.targets) {
     const Target target = with_precision(named, options.precision);
     const bool last = &named == &options.targets.back() && specialized.empty();
+    options.used_decisions = specialized.empty() ? nullptr : std::make_shared<UsedDecisions>();
     Program program =
         compile_variant(builder, last ? std::move(graph) : clone_graph(graph), target, options, {});
     if (options.observer.lowered) options.observer.lowered(lowered_of(std::move(program)), target);
-    for (const Specialized& one : specialized)
+    for (const Specialized& one : specialized) {
+      options.used_decisions->last = &one == &specialized.back();
       compile_variant(builder, clone_graph(one.graph), target, options, one.sizes);
+    }
   }
   builder.set_optimize(name_of(options.optimize));
   return builder.finish();

@@ -107,6 +107,9 @@ struct CompileOptions {
   /// Decisions that take the place of the target's; null: there are none. User errors for those that do not fit, or
   /// that are for no node of the model.
   std::shared_ptr<const DecisionFile> decisions;
+  /// What of them programs of the target have used before the one that is compiled; null: there is no other. Whoever
+  /// compiles several sets it.
+  std::shared_ptr<UsedDecisions> used_decisions;
   /// Asked once for each target, in the precision that it computes in: what was recorded there, for nodes that
   /// `decisions` has nothing for. What does not fit is not used. May be empty, or return null.
   std::function<std::shared_ptr<RecordedDecisions>(const Target&)> records;

@@ -38,6 +38,11 @@ std::string_view form_of(NetworkQuestion question) {
   return "layouts";
 }
 
+/// Another program of the target has, or may have, what stands there.
+bool is_of_another(const UsedDecisions* programs, const std::string& place) {
+  return programs != nullptr && (!programs->last || programs->places.contains(place));
+}
+
 std::string misfit_text(const RecordedDecisions::NetworkAnswer& answer, std::string_view why) {
   return fmt::format("{}: {} does not fit: {}", answer.place, to_string(*answer.decision), why);
 }
@@ -69,12 +74,16 @@ void NetworkDecider::after(std::string_view pass) {
 void NetworkDecider::take_given(const Function& function) {
   if (!options_.decisions) return;
   decided_.combined = options_.decisions->combines_products(target_.name).value_or(false);
+  UsedDecisions* programs = options_.used_decisions.get();
   for (auto& [edge, place] : options_.decisions->apart(target_.name)) {
-    if (!has_edge(function, edge))
+    if (!has_edge(function, edge)) {
+      if (is_of_another(programs, place)) continue;
       user_error(
           "{}: no {} reads what {} makes when the model is compiled for {}; `gantry ir MODEL --before {}` "
           "shows what reads what",
           place, text_of(edge.reader), text_of(edge.maker), target_.name, kDecidingPass);
+    }
+    if (programs != nullptr) programs->places.insert(place);
     decided_.apart.push_back(std::move(edge));
   }
 }

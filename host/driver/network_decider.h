@@ -22,7 +22,8 @@ class NetworkDecider {
       : target_(target), options_(options), context_(context) {}
 
   /// Before a pass: decides where it is alter_layout, from records, too, or, without that, where it is
-  /// fuse_ops. A user error for what is to be kept apart and is no pair of nodes of the graph.
+  /// fuse_ops. A user error for what is to be kept apart and is no pair of nodes of the graph, nor of that of
+  /// another program of the target.
   void before(std::string_view pass, const Graph& graph);
   /// Behind it: tells the observer once it has decided.
   void after(std::string_view pass);

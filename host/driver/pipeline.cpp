@@ -42,6 +42,16 @@ std::vector<Step> steps(int opt_level) {
   return chosen;
 }
 
+/// User error for a line that no node has taken: of the program that a target has alone, or of any of its programs
+/// once the last one has taken its own.
+void expect_used(GivenDecisions& given, const Target& target, UsedDecisions* programs) {
+  if (programs != nullptr) {
+    given.share_taken(programs->places);
+    if (!programs->last) return;
+  }
+  expect_all_taken(given, target, /*deciding=*/true);
+}
+
 /// All passes on the functions that control flow calls, the innermost first: each by itself. They run where the plan
 /// that calls them does.
 void run_on_bodies(Function& function, PassContext& context, CompileOptions options) {
@@ -159,7 +169,7 @@ GraphDecisions run_graph_passes(Graph& graph, const Target& target, const Compil
   CompileOptions checked = options;
   // Before the observer, which may show what was decided and end the compilation.
   checked.observer.graph_pass = [&](const std::string& stage, const Graph& after) {
-    if (given && stage == kDecidingPass) expect_all_taken(*given, target, deciding);
+    if (given && stage == kDecidingPass) expect_used(*given, target, options.used_decisions.get());
     if (options.observer.graph_pass) options.observer.graph_pass(stage, after);
   };
   for (const Step& step : steps(options.opt_level)) {

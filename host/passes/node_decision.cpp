@@ -96,4 +96,11 @@ const GivenDecisions::Line* GivenDecisions::taken_like(const Line& line) const {
   return found == lines_.end() ? nullptr : &*found;
 }
 
+void GivenDecisions::share_taken(std::set<std::string>& places) {
+  for (Line& line : lines_) {
+    if (line.taken) places.insert(line.place);
+    line.taken = places.contains(line.place);
+  }
+}
+
 }  // namespace gantry

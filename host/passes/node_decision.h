@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,9 +63,17 @@ class GivenDecisions {
   const Line* left_over(const std::function<bool(const NodeDecision&)>& left_out = {}) const;
   /// One for the same node that was taken; null if there is none.
   const Line* taken_like(const Line& line) const;
+  /// Adds the places of what was taken; what stands at one of the others was taken, too: by another program.
+  void share_taken(std::set<std::string>& places);
 
  private:
   std::vector<Line> lines_;
+};
+
+/// Of given decisions, what the programs of one target use: of a graph for some sizes alone, other nodes may be there.
+struct UsedDecisions {
+  std::set<std::string> places;  ///< "mine.txt:7", of lines that a program has used
+  bool last = false;             ///< no other program follows: what none has used is an error
 };
 
 /// Decisions that were recorded for whatever does the same work, on the machine that is compiled for.

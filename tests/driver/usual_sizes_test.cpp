@@ -1,12 +1,24 @@
 #include "host/driver/usual_sizes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+
+#include "host/codegen/find_target.h"
+#include "host/driver/compile.h"
+#include "host/driver/decision_file.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"
+#include "tests/support/message_of.h"
+#include "tests/support/small_weights.h"
 
 namespace gantry {
 namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 /// The sum of rows of a and b, one of which may be repeated, and what `nodes` make of x as %y.
 Graph sum_beside(const std::string& nodes, const std::string& result) {
@@ -33,6 +45,45 @@ TEST(UsualSizes, AreNoneWhereADimensionWouldBeDividedByZero) {
   const Graph graph = sum_beside("  %y = strided_slice(%x, begin=(0), end=(floordiv(K, N-M)), strides=[1])\n",
                                  "max(floordiv(K, N-M), 0)");
   EXPECT_FALSE(usual_sizes(graph));
+}
+
+/// A product of the sum of rows.
+Graph product_of_sum() {
+  return parse_graph(
+      "fn @main(%a: Tensor[(N, 16), f32], %b: Tensor[(M, 16), f32]) -> Tensor[(broadcast(M, N), 8), f32] {\n"
+      "  %0 = broadcast_to(%a, shape=(broadcast(M, N), 16), open=[0])  // rows\n"
+      "  %1 = broadcast_to(%b, shape=(broadcast(M, N), 16), open=[0])  // others\n"
+      "  %2 = add(%0, %1)  // sum\n"
+      "  %3 = nn.dense(%2, @w: Tensor[(16, 8), f32], units=8)  // fc\n  return %3\n}\n",
+      op_set(), {{"w", testing::small_weights({16, 8})}});
+}
+
+/// The module's programs by those decisions.
+ModuleFile decided(const std::string& decisions) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3")};
+  options.decisions = std::make_shared<const DecisionFile>(DecisionFile::parse(decisions, "mine.txt"));
+  return compile_graph(product_of_sum(), options);
+}
+
+TEST(UsualSizes, DecisionsAreForEachProgramThatHasTheNodes) {
+  // Where the sizes are equal there is nothing to repeat.
+  const ModuleFile module =
+      decided("nn.dense {form=plain}  // fc\nnetwork {form=apart} broadcast_to add  // rows -> sum\n");
+  ASSERT_EQ(module.manifest.variants.size(), 2U);
+  for (const auto& variant : module.manifest.variants)
+    EXPECT_THAT(variant->decisions, Contains("nn.dense {form=plain}  // fc"));
+  EXPECT_THAT(module.manifest.variants[0]->decisions, Contains(HasSubstr("// rows -> sum")));
+}
+
+TEST(UsualSizes, DecisionsForNodesOfNoProgramAreErrors) {
+  const std::string line = "nn.dense {form=plain}  // fc\n";
+  EXPECT_THAT(testing::message_of([&] { decided(line + line); }),
+              HasSubstr("mine.txt:2: nn.dense of fc is decided already, by mine.txt:1"));
+  EXPECT_THAT(testing::message_of([&] { decided(line + "nn.dense {form=plain}  // other\n"); }),
+              HasSubstr("mine.txt:2: nothing is decided for nn.dense of other"));
+  EXPECT_THAT(testing::message_of([&] { decided("network {form=apart} exp add  // rows -> sum\n"); }),
+              HasSubstr("mine.txt:1: no add of sum reads what exp of rows makes"));
 }
 
 }  // namespace
