@@ -38,7 +38,7 @@ rpc::BuildAnswer BuildWorker::build(const std::string& decisions) {
   if (!model_) user_error("no model was sent before the first build");
   rpc::BuildAnswer answer;
   try {
-    tune::ModelBuild built = tune::build_model(model_->graph, model_->options, decisions);
+    tune::ModelBuild built = tune::build_model(model_->graph, model_->options, decisions, model_->program);
     answer.module = serialize_module(built.module);
     answer.steps = tune::step_text(built.step_origins);
   } catch (const KnobMisfit& error) {

@@ -55,18 +55,28 @@ size_t steps_of(const module_format::Variant& variant) {
   return steps;
 }
 
+/// The module has as many programs as the untuned one, all for the target.
+bool is_for_target(const module_format::Manifest& manifest, const tune::Network& network) {
+  const auto* variants = manifest.variants();
+  if (variants == nullptr || variants->size() != network.untuned().module.manifest.variants.size())
+    return false;
+  for (const module_format::Variant* variant : *variants)
+    if (variant->target()->string_view() != network.target().name) return false;
+  return true;
+}
+
 /// What a host has sent, checked: a whole module, for the target alone.
 TunedProgramPtr checked(const std::string& address, const tune::Network& network, rpc::BuildAnswer answer) {
   TunedProgram program;
   program.module = aligned_copy(answer.module);
   const auto contents = runtime::ModuleContents::from_bytes(program.module);
   if (!contents.ok()) bad_program(address, "it sent what is no module: " + contents.status().message());
-  const auto* variants = contents.value().manifest().variants();
-  if (variants == nullptr || variants->size() != 1 ||
-      variants->Get(0)->target()->string_view() != network.target().name)
+  const module_format::Manifest& manifest = contents.value().manifest();
+  if (!is_for_target(manifest, network))
     bad_program(address, fmt::format("it sent a module that is not for {} alone", network.target().name));
+  const auto& variant = *manifest.variants()->Get(static_cast<uint32_t>(network.program()));
   try {
-    program.steps = network.steps_of(tune::parse_step_text(answer.steps, steps_of(*variants->Get(0))));
+    program.steps = network.steps_of(tune::parse_step_text(answer.steps, steps_of(variant)));
   } catch (const Error& error) {
     bad_program(address, error.what());
   }

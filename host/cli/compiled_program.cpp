@@ -59,12 +59,25 @@ class Describer {
   }
 
  private:
+  /// The buffers of the step's call. Those of another program's plan mean nothing: an internal error.
+  const flatbuffers::Vector<uint32_t>& buffers_of(const KernelStep& step) const {
+    const std::string& kernel = program_.lowered.kernels.at(step.kernel).name;
+    const auto& steps = *variant_.steps();
+    const auto* call = step.step < steps.size()
+                           ? steps.Get(static_cast<uint32_t>(step.step))->action_as_CallKernel()
+                           : nullptr;
+    internal_check(call != nullptr &&
+                       variant_.kernels()->Get(call->kernel())->symbol()->string_view() == kernel &&
+                       call->buffers()->size() >= step.inputs.size() + step.node->results.size(),
+                   "step {} of the plan does not call {}", step.step, kernel);
+    return *call->buffers();
+  }
+
   void name_buffers(const KernelStep& step) {
-    const auto* call = variant_.steps()->Get(static_cast<uint32_t>(step.step))->action_as_CallKernel();
-    internal_check(call != nullptr, "step {} of the plan calls no kernel", step.step);
+    const auto& buffers = buffers_of(step);
     uint32_t at = 0;
-    for (Value* input : step.inputs) name_value(call->buffers()->Get(at++), root_of_views(input));
-    for (Value* result : step.node->results) name_value(call->buffers()->Get(at++), result);
+    for (Value* input : step.inputs) name_value(buffers.Get(at++), root_of_views(input));
+    for (Value* result : step.node->results) name_value(buffers.Get(at++), result);
   }
 
   void name_value(uint32_t id, const Value* value) {

@@ -19,7 +19,8 @@ CompiledProgram without_weights(LoweredProgram lowered, const Target& target);
 
 /// Adds to the facts of `variant`, which was made of this program: names and types of values, views, and of
 /// every step its lines of graph IR, loop nest, decision and what the analytic model predicts; code only
-/// where asked for. Equal kernels have their loop nest and code once, at the first step.
+/// where asked for. Equal kernels have their loop nest and code once, at the first step. An internal error
+/// where the variant's plan does not call the program's kernels.
 void add_compiled(ProgramFacts& facts, const module_format::Variant& variant, const CompiledProgram& program,
                   bool assembly = false);
 

@@ -58,7 +58,7 @@ Json plan_of_model(const std::filesystem::path& path, const InspectOptions& insp
   options.cache = open_cache(true);
   std::optional<CompiledProgram> compiled;
   options.observer.lowered = [&](LoweredProgram lowered, const Target& lowered_for) {
-    compiled = without_weights(std::move(lowered), lowered_for);
+    if (!compiled) compiled = without_weights(std::move(lowered), lowered_for);
   };
   ModuleFile module = compile_graph(graph, options);
   const auto bytes = std::make_shared<const std::vector<std::byte>>(serialize_module(module));

@@ -303,8 +303,8 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
                                 request.threads > 0 ? request.threads : static_cast<int>(machine.physical_cores)});
     if (request.keep_program) {
       options.observer.lowered = [&](LoweredProgram lowered, const Target& compiled) {
-        module.program =
-            std::make_shared<const CompiledProgram>(without_weights(std::move(lowered), compiled));
+        module.programs.push_back(
+            std::make_shared<const CompiledProgram>(without_weights(std::move(lowered), compiled)));
       };
     }
     ModuleFile file = compile_graph(std::move(graph), options);

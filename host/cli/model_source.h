@@ -77,8 +77,8 @@ struct ModuleBytes {
   runtime::SharedBytes bytes;
   std::string digest;  ///< SHA-256, hexadecimal
   int opt_level = -1;  ///< -1: it was a module file
-  /// Of its one variant, where ModuleRequest asked for it and a model was compiled.
-  std::shared_ptr<const CompiledProgram> program;
+  /// Of its variants, in their order, where ModuleRequest asked for them and a model was compiled.
+  std::vector<std::shared_ptr<const CompiledProgram>> programs;
 };
 
 struct ModuleRequest {

@@ -14,6 +14,7 @@ struct ProgramChoice {
   /// "masks=batch"; empty: it is the one for all sizes.
   std::string sizes;
   size_t specialized = 0;  ///< programs for some sizes alone that there are, beside the one for all
+  size_t variant = 0;      ///< its place among the module's variants
 };
 
 /// "for N=1 alone", "for all sizes"; empty where there is one program only.

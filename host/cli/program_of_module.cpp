@@ -305,8 +305,8 @@ std::string specialized_sizes(const Manifest& manifest, const Variant& variant) 
 
 /// What a module has for a target and device.
 struct Programs {
-  size_t specialized = 0;            ///< programs for some sizes alone
-  const Variant* running = nullptr;  ///< the one that runs
+  size_t specialized = 0;  ///< programs for some sizes alone
+  uint32_t running = 0;    ///< index of the variant that runs
 };
 
 /// None where the module has nothing for them.
@@ -319,7 +319,7 @@ std::optional<Programs> find_programs(const Manifest& manifest, std::string_view
   const Sizes sizes(manifest, shapes);
   const auto fitting =
       std::ranges::find_if(specialized, [&](uint32_t variant) { return sizes.fit(*variants.Get(variant)); });
-  return Programs{specialized.size(), variants.Get(fitting == specialized.end() ? *general : *fitting)};
+  return Programs{specialized.size(), fitting == specialized.end() ? *general : *fitting};
 }
 
 }  // namespace
@@ -343,14 +343,15 @@ ProgramFacts program_of_module(const Manifest& manifest, const Variant& variant,
 const Variant* find_variant(const Manifest& manifest, std::string_view target, Device device,
                             const std::vector<std::vector<int64_t>>& shapes) {
   const std::optional<Programs> programs = find_programs(manifest, target, device, shapes);
-  return programs ? programs->running : nullptr;
+  return programs ? manifest.variants()->Get(programs->running) : nullptr;
 }
 
 ProgramChoice choose_program(const Manifest& manifest, std::string_view target, Device device,
                              const std::vector<std::vector<int64_t>>& shapes) {
   const std::optional<Programs> programs = find_programs(manifest, target, device, shapes);
   if (!programs) return {};
-  return {specialized_sizes(manifest, *programs->running), programs->specialized};
+  const Variant& running = *manifest.variants()->Get(programs->running);
+  return {specialized_sizes(manifest, running), programs->specialized, programs->running};
 }
 
 }  // namespace gantry::cli

@@ -22,8 +22,8 @@ const module_format::Variant* find_variant(const module_format::Manifest& manife
                                            module_format::Device device,
                                            const std::vector<std::vector<int64_t>>& shapes);
 
-/// The same as sizes: find_variant() chooses by the manifest as the runtime does. Where there is no such variant, as of
-/// a module with one program.
+/// The same as sizes and place: find_variant() chooses by the manifest as the runtime does. Where there is no
+/// such variant, as of a module with one program.
 ProgramChoice choose_program(const module_format::Manifest& manifest, std::string_view target,
                              module_format::Device device, const std::vector<std::vector<int64_t>>& shapes);
 

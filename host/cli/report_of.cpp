@@ -84,8 +84,9 @@ void add_program(BenchReport& report, const ExecutionOptions& choice, const Exec
   const auto* variant = find_variant(manifest, execution.loaded.target, device->type, shapes);
   if (variant == nullptr) return;
   report.program = program_of_module(manifest, *variant, shapes);
-  if (!execution.module.program) return;
-  const CompiledProgram& compiled = *execution.module.program;
+  if (execution.module.programs.empty()) return;
+  const ProgramChoice running = choose_program(manifest, execution.loaded.target, device->type, shapes);
+  const CompiledProgram& compiled = *execution.module.programs.at(running.variant);
   add_compiled(*report.program, *variant, compiled);
   if (const auto mhz = clock_of(report, compiled.target.machine))
     predict_times(*report.program, *mhz, static_cast<int>(report.measurement.last.threads));

@@ -144,9 +144,9 @@ Prepared prepare_on(const TuneModelOptions& options, ExecutionOptions& execution
   Invocation silent = invocation;  // what there is to say of the model has been said
   silent.quiet = true;
   silent.hear = [](const std::string&, bool) {};
-  result.network =
-      std::make_unique<tune::Network>(import_model(execution.file, import_options(request), silent),
-                                      compilation(request, prepared.machine->info()));
+  result.network = std::make_unique<tune::Network>(
+      import_model(execution.file, import_options(request), silent),
+      compilation(request, prepared.machine->info()), program_that_runs(prepared, execution).variant);
   TuneMeasuring measuring;
   measuring.tolerance = options.tolerance.value_or(default_tolerance(result.network->target().precision));
   measuring.seed = options.tune.seed;

@@ -86,7 +86,7 @@ void add_gpu_variant(ModuleBuilder& builder, const Program& program, const Targe
   add_variant(builder, program, target, options, sizes, std::move(image), std::move(gpu));
 }
 
-/// Compiles the graph for the target into a variant: for all sizes, or for those alone.
+/// Compiles the graph for the target into a variant.
 Program compile_variant(ModuleBuilder& builder, Graph&& graph, const Target& target,
                         const CompileOptions& options, const VariantSizes& sizes) {
   const std::string what = target.name + sizes_text(sizes);
@@ -108,7 +108,19 @@ Program compile_variant(ModuleBuilder& builder, Graph&& graph, const Target& tar
   return program;
 }
 
-/// The options for the program for all sizes by itself: decisions may be for nodes of another one of the module.
+/// Compiles it for all sizes, or for those alone, and tells the observer of it.
+void add_program(ModuleBuilder& builder, Graph&& graph, const Target& target, const CompileOptions& options,
+                 const VariantSizes& sizes) {
+  const CompileObserver& observer = options.observer;
+  // Nodes of the program before are gone.
+  if (observer.fusion != nullptr) *observer.fusion = {};
+  if (observer.layouts != nullptr) *observer.layouts = {};
+  Program program = compile_variant(builder, std::move(graph), target, options, sizes);
+  if (observer.lowered) observer.lowered(lowered_of(std::move(program)), target);
+}
+
+/// The options for the program for all sizes by itself: decisions may be for nodes of another one of the
+/// module.
 CompileOptions without_others(const Graph& graph, CompileOptions options) {
   if (options.decisions && !specialized_graphs(graph, options).empty())
     options.used_decisions = std::make_shared<UsedDecisions>();
@@ -137,7 +149,8 @@ Optimize find_optimize(const std::string& text) {
 }
 
 LoweredProgram lower_program(const Graph& graph, const Target& target, const CompileOptions& options) {
-  return lowered_of(build_program(graph, with_precision(target, options.precision), without_others(graph, options)));
+  return lowered_of(
+      build_program(graph, with_precision(target, options.precision), without_others(graph, options)));
 }
 
 PlannedProgram plan_program(const Graph& graph, const Target& named, const CompileOptions& options) {
@@ -164,12 +177,10 @@ ModuleFile compile_graph(Graph&& graph, const CompileOptions& given) {
     const Target target = with_precision(named, options.precision);
     const bool last = &named == &options.targets.back() && specialized.empty();
     options.used_decisions = specialized.empty() ? nullptr : std::make_shared<UsedDecisions>();
-    Program program =
-        compile_variant(builder, last ? std::move(graph) : clone_graph(graph), target, options, {});
-    if (options.observer.lowered) options.observer.lowered(lowered_of(std::move(program)), target);
+    add_program(builder, last ? std::move(graph) : clone_graph(graph), target, options, {});
     for (const Specialized& one : specialized) {
       options.used_decisions->last = &one == &specialized.back();
-      compile_variant(builder, clone_graph(one.graph), target, options, one.sizes);
+      add_program(builder, clone_graph(one.graph), target, options, one.sizes);
     }
   }
   builder.set_optimize(name_of(options.optimize));

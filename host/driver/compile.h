@@ -43,13 +43,15 @@ struct LoweredProgram {
   std::vector<KernelStep> steps;  ///< in execution order
 };
 
-/// Called after every step of the pipeline, in order; any member may be empty.
+/// Called after every step of the pipeline, in order, of one program after the other; any member may be
+/// empty.
 struct CompileObserver {
   /// Before the first pass (pass == "import") and after each one.
   std::function<void(const std::string& pass, const Graph& graph)> graph_pass;
   /// Every kernel after each step of lowering ("schedule", …, "build_nests", "simplify", …).
   LoopObserver loop_pass;
-  /// The program of each target, once its code is in the module.
+  /// Each program of the module, in the order of its variants, once its code is there: of every target that
+  /// for all sizes, then those for some sizes alone.
   std::function<void(LoweredProgram program, const Target& target)> lowered;
   /// What is being done and how far it is, 0 to 1.
   std::function<void(const std::string& what, double done)> progress;
@@ -59,16 +61,16 @@ struct CompileObserver {
   /// Hears when each pass, and each kernel's lowering and code, began and ended, on which thread; null:
   /// nobody listens. It must outlive the compilation.
   SpanRecorder* spans = nullptr;
-  /// Why kernels are what they are, and which nodes change layouts for whom: of the program of the target
-  /// compiled last, whose nodes they name. Null: nobody asks. They must outlive the compilation.
+  /// Why kernels are what they are, and which nodes change layouts for whom: of the program compiled last,
+  /// whose nodes they name. Null: nobody asks. They must outlive the compilation.
   FusionReport* fusion = nullptr;
   LayoutRecord* layouts = nullptr;
-  /// How nodes are computed, in their order, of every target that is compiled; `candidates`: with what else was
-  /// looked at. Null: nobody asks.
+  /// How nodes are computed, in their order, of every program that is compiled; `candidates`: with what else
+  /// was looked at. Null: nobody asks.
   std::vector<NodeDecision>* decisions = nullptr;
   bool candidates = false;
-  /// What is decided for the network as a whole, of the target compiled last; what records say of that, of
-  /// every target. Null: nobody asks.
+  /// What is decided for the network as a whole, of the program compiled last; what records say of that, of
+  /// every program. Null: nobody asks.
   NetworkDecision* network = nullptr;
   std::vector<NetworkRecord>* network_records = nullptr;
 };
@@ -107,8 +109,8 @@ struct CompileOptions {
   /// Decisions that take the place of the target's; null: there are none. User errors for those that do not fit, or
   /// that are for no node of the model.
   std::shared_ptr<const DecisionFile> decisions;
-  /// What of them programs of the target have used before the one that is compiled; null: there is no other. Whoever
-  /// compiles several sets it.
+  /// What of them programs of the target have used before the one that is compiled; null: there is no other.
+  /// Whoever compiles several sets it.
   std::shared_ptr<UsedDecisions> used_decisions;
   /// Asked once for each target, in the precision that it computes in: what was recorded there, for nodes that
   /// `decisions` has nothing for. What does not fit is not used. May be empty, or return null.

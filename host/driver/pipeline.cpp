@@ -42,8 +42,8 @@ std::vector<Step> steps(int opt_level) {
   return chosen;
 }
 
-/// User error for a line that no node has taken: of the program that a target has alone, or of any of its programs
-/// once the last one has taken its own.
+/// User error for a line that no node has taken: of the program that a target has alone, or of any of its
+/// programs once the last one has taken its own.
 void expect_used(GivenDecisions& given, const Target& target, UsedDecisions* programs) {
   if (programs != nullptr) {
     given.share_taken(programs->places);

@@ -70,7 +70,8 @@ class GivenDecisions {
   std::vector<Line> lines_;
 };
 
-/// Of given decisions, what the programs of one target use: of a graph for some sizes alone, other nodes may be there.
+/// Of given decisions, what the programs of one target use: of a graph for some sizes alone, other nodes may
+/// be there.
 struct UsedDecisions {
   std::set<std::string> places;  ///< "mine.txt:7", of lines that a program has used
   bool last = false;             ///< no other program follows: what none has used is an error

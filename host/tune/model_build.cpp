@@ -47,13 +47,16 @@ void add_decided(const Node& node, std::vector<std::string>& names) {
 
 }  // namespace
 
-ModelBuild build_model(const Graph& graph, CompileOptions options, std::string_view decisions) {
+ModelBuild build_model(const Graph& graph, CompileOptions options, std::string_view decisions,
+                       size_t program) {
   ModelBuild build;
+  size_t programs = 0;
   options.decisions = std::make_shared<const DecisionFile>(DecisionFile::parse(decisions, "the tuner"));
-  options.observer.lowered = [&](const LoweredProgram& program, const Target&) {
-    build.step_origins = step_origins_of(program);
+  options.observer.lowered = [&](const LoweredProgram& lowered, const Target&) {
+    if (programs++ == program) build.step_origins = step_origins_of(lowered);
   };
   build.module = compile_graph(clone_graph(graph), options);
+  if (program >= programs) user_error("there is no program {} of the model, but {}", program, programs);
   return build;
 }
 
@@ -91,7 +94,8 @@ std::vector<std::vector<std::string>> parse_step_text(std::string_view text, siz
   return steps;
 }
 
-PackedModel pack_model(const Graph& graph, const CompileOptions& options, const std::filesystem::path& path) {
+PackedModel pack_model(const Graph& graph, const CompileOptions& options, size_t program,
+                       const std::filesystem::path& path) {
   internal_check(options.targets.size() == 1 && options.specializations.empty() && !options.own_kernel,
                  "a model is packed for one target, and is built by its rules");
   const GirFiles files = gir_files(graph, FusedOpTable(op_set()), kPackedText);
@@ -110,6 +114,7 @@ PackedModel pack_model(const Graph& graph, const CompileOptions& options, const 
                         {"precision", std::string(name_of(options.precision))},
                         {"optimize", std::string(name_of(options.optimize))},
                         {"opt_level", options.opt_level},
+                        {"program", program},
                         {"cache", options.cache != nullptr}}
                        .dump(-1, ' ', false, Json::error_handler_t::replace);
   return packed;
@@ -123,9 +128,11 @@ UnpackedModel unpack_model(const std::string& options, const std::filesystem::pa
   model.options.targets = {find_target(member<std::string>(json, "target"))};
   model.options.precision = find_precision(member<std::string>(json, "precision"));
   model.options.optimize = find_optimize(member<std::string>(json, "optimize"));
-  const auto level = member<int64_t>(json, "opt_level");
+  const auto level = member<int64_t>(json, "opt_level"), program = member<int64_t>(json, "program");
   if (level < 0 || level > kMostOptLevel) user_error("a model that was sent has no level of optimisation");
   model.options.opt_level = static_cast<int>(level);
+  if (program < 0) user_error("a model that was sent has no program {}", program);
+  model.program = static_cast<size_t>(program);
   model.options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   model.graph = read_gir(folder / kPackedText, FusedOpTable(op_set()), graph_pass_names());
   model.graph.model_name = member<std::string>(json, "name");  // where it has none, the file's is taken

@@ -2,6 +2,7 @@
 // as a file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace gantry::tune {
 
-/// A program, and what its steps compute.
+/// A module, and what the steps of one of its programs compute.
 struct ModelBuild {
   ModuleFile module;
   /// By index in the plan: the model's nodes that a step computes, and work_name() of what was decided in it; empty: it
@@ -20,9 +21,11 @@ struct ModelBuild {
   std::vector<std::vector<std::string>> step_origins;
 };
 
-/// `decisions`: of all nodes, as --decisions takes them (Network::decisions_text). Errors: those of
-/// compile_graph.
-ModelBuild build_model(const Graph& graph, CompileOptions options, std::string_view decisions);
+/// `decisions`: of all nodes, as --decisions takes them (Network::decisions_text). `program`: whose steps are
+/// told, by its place in the module. Errors: those of compile_graph; a user error where there is no such
+/// program.
+ModelBuild build_model(const Graph& graph, CompileOptions options, std::string_view decisions,
+                       size_t program);
 
 /// "nn.dense of lstm1": the part of a node of the model that an op computes. A recurrent layer's products and its
 /// recurrence have one name in the model.
@@ -40,8 +43,10 @@ struct PackedModel {
   uint64_t text_size = 0;
 };
 /// Writes the file. Of the options it is kept what programs are compiled for and how, and whether there is a
-/// cache of compiled kernels; no decisions. The graph has no ops of the user's: their code is not packed.
-PackedModel pack_model(const Graph& graph, const CompileOptions& options, const std::filesystem::path& path);
+/// cache of compiled kernels; no decisions. `program`: that is tuned, as of build_model(). The graph has no
+/// ops of the user's: their code is not packed.
+PackedModel pack_model(const Graph& graph, const CompileOptions& options, size_t program,
+                       const std::filesystem::path& path);
 
 /// Names of the files that unpack_model() reads in its folder.
 inline constexpr char kPackedText[] = "model.gir";
@@ -50,6 +55,7 @@ inline constexpr char kPackedWeights[] = "model.gir.weights";
 struct UnpackedModel {
   Graph graph;
   CompileOptions options;  ///< without a cache; as many threads as there are
+  size_t program = 0;      ///< that is tuned
   bool use_cache = true;
 };
 /// `folder` has the text, and the weights if there are any; they are read while the result lives. User

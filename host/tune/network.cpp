@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "host/driver/decision_file.h"
 #include "host/forms/exact_weights.h"
@@ -44,9 +45,9 @@ bool has_work(std::string_view name, const Graph& graph) {
   return context.rewrites > 0;
 }
 
-/// What the untuned compilation gives beside the module.
-struct Compiled {
-  ModuleFile module;
+/// What the untuned compilation tells of a program of the module.
+struct UntunedProgram {
+  bool decided = false;  ///< the pass that decides has run
   std::vector<NodeDecision> decisions;
   std::optional<Graph> before;                         ///< main as it was when decisions were made
   bool may_combine = false;                            ///< products that are apart may be one
@@ -56,29 +57,54 @@ struct Compiled {
   std::vector<std::string> step_kernels;
 };
 
-Compiled compile(const Graph& graph, CompileOptions options) {
-  Compiled compiled;
-  bool decided = false;
+struct Untuned {
+  ModuleFile module;
+  std::vector<UntunedProgram> programs;  ///< in the order of its variants
+};
+
+Untuned compile(const Graph& graph, CompileOptions options) {
+  Untuned untuned;
+  UntunedProgram now;  // that is compiled
   FusionReport fusion;
-  options.observer.decisions = &compiled.decisions;
-  options.observer.network = &compiled.network;
+  options.observer.decisions = &now.decisions;
+  options.observer.network = &now.network;
   options.observer.fusion = &fusion;
-  options.observer.graph_pass = [&](const std::string& pass, const Graph& now) {
-    decided = decided || pass == kDecides;
-    if (!decided) compiled.before = clone_graph(now);
+  options.observer.graph_pass = [&](const std::string& pass, const Graph& then) {
+    now.decided = now.decided || pass == kDecides;
+    if (!now.decided) now.before = clone_graph(then);
     // Nodes of the report live as long as the graph.
-    if (pass == kFuses && compiled.fused.empty()) compiled.fused = fused_edges(fusion);
+    if (pass == kFuses && now.fused.empty()) now.fused = fused_edges(fusion);
     for (const std::string_view combines : kCombine)
-      if (pass == combines) compiled.may_combine = compiled.may_combine || has_work(combines, now);
+      if (pass == combines) now.may_combine = now.may_combine || has_work(combines, then);
   };
   options.observer.lowered = [&](const LoweredProgram& program, const Target&) {
-    compiled.step_origins = step_origins_of(program);
-    compiled.step_kernels.resize(compiled.step_origins.size());
-    for (const KernelStep& step : program.steps) compiled.step_kernels[step.step] = program.ops[step.kernel];
+    now.step_origins = step_origins_of(program);
+    now.step_kernels.resize(now.step_origins.size());
+    for (const KernelStep& step : program.steps) now.step_kernels[step.step] = program.ops[step.kernel];
+    untuned.programs.push_back(std::exchange(now, {}));
   };
-  compiled.module = compile_graph(clone_graph(graph), options);
-  return compiled;
+  untuned.module = compile_graph(clone_graph(graph), options);
+  return untuned;
 }
+
+/// What programs that are not tuned have decided for nodes that the tuned one has not.
+struct OfOthers {
+  std::vector<NodeDecision> lines;
+  std::vector<Separation> apart;
+
+  void add(const UntunedProgram& other, const UntunedProgram& tuned) {
+    const auto is_same = [](const NodeDecision& a, const NodeDecision& b) {
+      return a.op == b.op && a.origin == b.origin;
+    };
+    for (const NodeDecision& line : other.decisions) {
+      if (std::ranges::none_of(tuned.decisions, [&](const NodeDecision& own) { return is_same(own, line); }))
+        lines.push_back(line);
+    }
+    for (const Separation& edge : other.network.apart) {
+      if (std::ranges::find(tuned.network.apart, edge) == tuned.network.apart.end()) apart.push_back(edge);
+    }
+  }
+};
 
 bool intersect(const std::vector<std::string>& names, const std::set<std::string>& some) {
   return std::ranges::any_of(names, [&](const std::string& name) { return some.contains(name); });
@@ -89,12 +115,14 @@ bool intersect(const std::vector<std::string>& names, const std::set<std::string
 struct Network::Parts {
   Graph graph;
   CompileOptions options;
+  size_t program = 0;  ///< that is tuned: its place in the module
   Target target;
   Graph before;
   forms::FormContext context;
   std::deque<FormQuestion> questions;  ///< of the first node of each task
   std::vector<NodeDecision> lines;     ///< of all nodes, untuned
   std::vector<std::optional<size_t>> task_of_line;
+  OfOthers of_others;
   std::vector<Task> tasks;
   NetworkDecision network;  ///< untuned
   bool may_combine = false;
@@ -106,7 +134,7 @@ struct Network::Parts {
   std::map<std::pair<size_t, std::string>, Look> looks;
 
   void find_tasks();
-  void find_origins(const Compiled& compiled);
+  void find_origins(const UntunedProgram& compiled);
   void find_fusions(const std::vector<FusedEdge>& fused);
   std::optional<size_t> task_of(const std::vector<std::string>& step) const;
   std::vector<std::vector<size_t>> steps_of(const std::vector<std::vector<std::string>>& step_origins) const;
@@ -146,7 +174,7 @@ void Network::Parts::find_tasks() {
 }
 
 /// Names of a task's own nodes, and of what its kernels take in.
-void Network::Parts::find_origins(const Compiled& compiled) {
+void Network::Parts::find_origins(const UntunedProgram& compiled) {
   works.resize(tasks.size());
   origins.resize(tasks.size());
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -211,13 +239,18 @@ std::vector<NodeDecision> Network::Parts::lines_of(const Choices& choices) const
   return chosen;
 }
 
-Network::Network(Graph graph, CompileOptions options) : parts_(std::make_unique<Parts>()) {
+Network::Network(Graph graph, CompileOptions options, size_t program) : parts_(std::make_unique<Parts>()) {
   Parts& parts = *parts_;
   internal_check(options.targets.size() == 1, "tuning is for one target");
   parts.target = with_precision(options.targets.front(), options.precision);
   parts.graph = std::move(graph);
   parts.options = std::move(options);
-  Compiled compiled = compile(parts.graph, parts.options);
+  parts.program = program;
+  Untuned untuned = compile(parts.graph, parts.options);
+  internal_check(program < untuned.programs.size(), "there is no program {} to be tuned", program);
+  UntunedProgram compiled = std::move(untuned.programs[program]);
+  for (size_t i = 0; i < untuned.programs.size(); ++i)
+    if (i != program) parts.of_others.add(untuned.programs[i], compiled);
   parts.network = compiled.network;
   parts.may_combine = compiled.may_combine && !parts.network.combined;
   parts.lines = std::move(compiled.decisions);
@@ -230,7 +263,7 @@ Network::Network(Graph graph, CompileOptions options) : parts_(std::make_unique<
   parts.find_origins(compiled);
   parts.find_fusions(compiled.fused);
   parts.untuned.steps = parts.steps_of(compiled.step_origins);
-  parts.untuned.module = std::move(compiled.module);
+  parts.untuned.module = std::move(untuned.module);
 }
 
 Network::~Network() = default;
@@ -263,9 +296,17 @@ const Target& Network::target() const {
   return parts_->target;
 }
 
+size_t Network::program() const {
+  return parts_->program;
+}
+
 std::string Network::decisions_text(const Choices& choices) const {
-  return gantry::decisions_text(parts_->target.name, parts_->lines_of(choices),
-                                {choices.combined, choices.apart});
+  const OfOthers& others = parts_->of_others;
+  std::vector<NodeDecision> lines = parts_->lines_of(choices);
+  lines.insert(lines.end(), others.lines.begin(), others.lines.end());
+  NetworkDecision network{choices.combined, choices.apart};
+  network.apart.insert(network.apart.end(), others.apart.begin(), others.apart.end());
+  return gantry::decisions_text(parts_->target.name, lines, network);
 }
 
 void Network::set_threads(int threads) {
@@ -279,7 +320,7 @@ std::vector<Example> Network::prior(records::Store& store, const records::Settin
 }
 
 BuiltNetwork Network::build(const Choices& choices) const {
-  ModelBuild build = build_model(parts_->graph, parts_->options, decisions_text(choices));
+  ModelBuild build = build_model(parts_->graph, parts_->options, decisions_text(choices), parts_->program);
   return {std::move(build.module), parts_->steps_of(build.step_origins)};
 }
 
@@ -289,7 +330,7 @@ std::vector<std::vector<size_t>> Network::steps_of(
 }
 
 PackedModel Network::pack(const std::filesystem::path& path) const {
-  return pack_model(parts_->graph, parts_->options, path);
+  return pack_model(parts_->graph, parts_->options, parts_->program, path);
 }
 
 std::vector<Look> Network::look_at(size_t task, const std::vector<Decision>& decisions) {

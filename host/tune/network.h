@@ -20,8 +20,8 @@ namespace gantry::tune {
 /// A program by some choices.
 struct BuiltNetwork {
   ModuleFile module;
-  /// Of each task the steps of the plan that compute its nodes, and what is fused with them in the untuned
-  /// program: where a decision moves an elementwise step out of the kernel, its time still counts.
+  /// Of each task the steps of the tuned program's plan that compute its nodes, and what is fused with them
+  /// untuned: where a decision moves an elementwise step out of the kernel, its time still counts.
   std::vector<std::vector<size_t>> steps;
 };
 
@@ -29,8 +29,10 @@ struct BuiltNetwork {
 class Network : public Screen {
  public:
   /// `options`: how it is compiled, for one target; its observer is not used, but for progress. Decisions of
-  /// the options are part of the untuned program. Errors: those of compile_graph.
-  Network(Graph graph, CompileOptions options);
+  /// the options are part of the untuned program. `program`: of those that the module has, the one that is
+  /// tuned, by its place: the tasks are its kernels. The others are in every module, by the same decisions
+  /// where they have the same nodes. Errors: those of compile_graph.
+  Network(Graph graph, CompileOptions options, size_t program = 0);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   ~Network() override;
@@ -46,6 +48,8 @@ class Network : public Screen {
   std::string digest(NetworkQuestion question) const;
   /// The target, in the precision that computes.
   const Target& target() const;
+  /// That is tuned: its place in modules.
+  size_t program() const;
 
   /// Thread-safe. Errors: user errors that name the node for choices that do not fit together.
   BuiltNetwork build(const Choices& choices) const;

@@ -10,6 +10,7 @@
 #include "host/cli/program_of_module.h"
 #include "host/codegen/find_target.h"
 #include "host/ops/op.h"
+#include "host/support/error.h"
 #include "tests/device_runtime/module_builder.h"
 
 namespace gantry::cli {
@@ -129,6 +130,43 @@ TEST(CompiledProgram, TellsDecisionsAndWhatTheModelPredicts) {
   for (const ProgramStep& step : facts.steps) {
     ASSERT_EQ(step.predicted_ms.has_value(), step.predicted_cycles.has_value());
     if (step.predicted_ms) EXPECT_DOUBLE_EQ(*step.predicted_ms, *step.predicted_cycles / 2e6 / 4);
+  }
+}
+
+/// The sum of rows whose numbers have two names: one program for all sizes, one for equal ones.
+TEST(CompiledProgram, IsOfThePlanOfItsPlaceAndNoOther) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3")};
+  std::vector<CompiledProgram> programs;
+  options.observer.lowered = [&](LoweredProgram lowered, const Target& named) {
+    programs.push_back(without_weights(std::move(lowered), named));
+  };
+  ModuleFile module =
+      compile_graph(parse_graph("fn @main(%a: Tensor[(N, 4), f32], %b: Tensor[(M, 4), f32]) -> "
+                                "Tensor[(broadcast(M, N), 4), f32] {\n"
+                                "  %0 = broadcast_to(%a, shape=(broadcast(M, N), 4), open=[0])\n"
+                                "  %1 = broadcast_to(%b, shape=(broadcast(M, N), 4), open=[0])\n"
+                                "  %2 = add(%0, %1)\n  return %2\n}\n",
+                                op_set()),
+                    options);
+  const auto contents =
+      runtime::ModuleContents::from_bytes(runtime::testing::share(serialize_module(module)));
+  const auto& manifest = contents.value().manifest();
+  ASSERT_EQ(programs.size(), 2u);
+  ASSERT_EQ(manifest.variants()->size(), 2u);
+  for (uint32_t i = 0; i < 2; ++i) {
+    const auto& variant = *manifest.variants()->Get(i);
+    ProgramFacts facts = program_of_module(manifest, variant, {{3, 4}, {3, 4}});
+    try {
+      add_compiled(facts, variant, programs[1 - i]);
+      ADD_FAILURE() << "kernels of another plan were taken for its own";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+      EXPECT_THAT(error.what(), HasSubstr("of the plan does not call"));
+    }
+    facts = program_of_module(manifest, variant, {{3, 4}, {3, 4}});
+    add_compiled(facts, variant, programs[i]);
+    for (const ProgramStep& step : facts.steps) EXPECT_THAT(step.loops, HasSubstr(step.symbol));
   }
 }
 

@@ -193,11 +193,13 @@ TEST(ProgramOfModule, TheFirstSpecializedProgramThatFitsIsSaidToRun) {
   const auto contents =
       runtime::ModuleContents::from_bytes(runtime::testing::share(serialize_module(module)));
   const auto& manifest = contents.value().manifest();
-  for (const auto& [size, sizes, text] : std::vector<std::tuple<int64_t, std::string, std::string>>{
-           {16, "N=16", "for N=16 alone"}, {1, "N=1", "for N=1 alone"}, {7, "", "for all sizes"}}) {
+  for (const auto& [size, sizes, place, text] :
+       std::vector<std::tuple<int64_t, std::string, size_t, std::string>>{
+           {16, "N=16", 4, "for N=16 alone"}, {1, "N=1", 5, "for N=1 alone"}, {7, "", 3, "for all sizes"}}) {
     const ProgramChoice choice = choose_program(manifest, "aarch64", Device::Cpu, {{size, 64}});
     EXPECT_EQ(choice.sizes, sizes);
     EXPECT_EQ(choice.specialized, 2u);
+    EXPECT_EQ(choice.variant, place);
     EXPECT_EQ(program_text(choice), text);
   }
   EXPECT_EQ(choose_program(manifest, "aarch64", Device::Cpu, {}).sizes, "") << "sizes are not known";

@@ -142,6 +142,20 @@ class Schema(ProgramTest):
             self.assertEqual(any(step['loops'] for step in document['program']['steps']), model == 'open.onnx')
             self.assertIn('6', document['program']['values'][0]['type'].strip('f32[]').split(','))
 
+    def test_profile_of_the_program_for_equal_sizes(self):
+        # The numbers of rows have two names; those that are made up are equal, for which there is a program of its own.
+        (self.folder / 'sum.gir').write_text(
+            'fn @main(%a: Tensor[(N, 64), f32], %b: Tensor[(M, 64), f32]) -> Tensor[(broadcast(M, N), 64), f32] {\n'
+            '  %0 = broadcast_to(%a, shape=(broadcast(M, N), 64), open=[0])\n'
+            '  %1 = broadcast_to(%b, shape=(broadcast(M, N), 64), open=[0])\n'
+            '  %y = add(%0, %1)\n  return %y as "y"\n}\n')
+        document = self.measured(*self.PROFILE, model='sum.gir')
+        self.assertIsNotNone(document['specialized'])
+        self.assertTrue(document['kernels'])
+        self.check_program(document)
+        for step in document['program']['steps']:
+            self.assertIn(step['symbol'], step['loops'])
+
     def test_which_of_several_programs_ran_is_said(self):
         self.gantry('zoo', 'lstm', '--dynamic', '-o', 'open.onnx')
         self.gantry('compile', 'open.onnx', '-o', 'several.gmod', '--specialize', 'sequence=6', '--specialize', 'sequence=3')

@@ -70,6 +70,24 @@ class OneRun(TuneTest):
         for task in changed:
             self.assertLess(task['ratio']['interval'][1], 1)
 
+    def test_the_program_that_runs_is_tuned(self):
+        # The numbers of rows have two names: of equal ones, as are made up, another program runs than of others.
+        weights = ', '.join(str(i % 7 - 3) for i in range(64 * 64))
+        (self.folder / 'open.gir').write_text(
+            'fn @main(%a: Tensor[(N, 64), f32], %b: Tensor[(M, 64), f32]) -> Tensor[(broadcast(M, N), 64), f32] {\n'
+            '  %0 = broadcast_to(%a, shape=(broadcast(M, N), 64), open=[0])  // rows\n'
+            '  %1 = broadcast_to(%b, shape=(broadcast(M, N), 64), open=[0])  // others\n'
+            '  %2 = add(%0, %1)  // sum\n'
+            f'  %y = nn.dense(%2, const(f32, [64, 64], [{weights}]), units=64)  // fc\n  return %y as "y"\n}}\n')
+        result = json.loads(self.gantry('tune', 'open.gir', '--trials', '3', '--time', '20s', '-o', 'open.gmod',
+                                        '--decisions-out', 'open.decisions', '--force', '--json').stdout)
+        self.assertEqual(len(result['tasks']), 1)
+        self.assertGreater(result['trials'], 0)
+        self.gantry('compile', 'open.gir', '-o', 'again.gmod', '--decisions', 'open.decisions', '--force')
+        self.assertEqual((self.folder / 'again.gmod').read_bytes(), (self.folder / 'open.gmod').read_bytes())
+        variants = json.loads(self.gantry('inspect', 'open.gmod', '--json').stdout)['variants']
+        self.assertEqual(len(variants), 2, 'both programs are there')
+
     def test_no_more_trials_than_asked_for(self):
         result = self.result('--time', '60s', '--trials', '5')
         self.assertEqual(result['trials'], 5)

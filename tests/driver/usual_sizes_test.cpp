@@ -5,12 +5,15 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "host/codegen/find_target.h"
 #include "host/driver/compile.h"
 #include "host/driver/decision_file.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"
+#include "module_generated.h"
 #include "tests/support/message_of.h"
 #include "tests/support/small_weights.h"
 
@@ -45,6 +48,41 @@ TEST(UsualSizes, AreNoneWhereADimensionWouldBeDividedByZero) {
   const Graph graph = sum_beside("  %y = strided_slice(%x, begin=(0), end=(floordiv(K, N-M)), strides=[1])\n",
                                  "max(floordiv(K, N-M), 0)");
   EXPECT_FALSE(usual_sizes(graph));
+}
+
+/// Steps that call kernels, and the kernels' names.
+using Calls = std::vector<std::pair<size_t, std::string>>;
+
+Calls calls_of(const module_format::VariantT& variant) {
+  Calls calls;
+  for (size_t step = 0; step < variant.steps.size(); ++step) {
+    const auto* call = variant.steps[step]->action.AsCallKernel();
+    if (call != nullptr) calls.emplace_back(step, variant.kernels.at(call->kernel)->symbol);
+  }
+  return calls;
+}
+
+Calls calls_of(const LoweredProgram& program) {
+  Calls calls;
+  for (const KernelStep& step : program.steps)
+    calls.emplace_back(step.step, program.kernels.at(step.kernel).name);
+  return calls;
+}
+
+TEST(UsualSizes, EveryProgramIsToldInTheOrderOfTheModule) {
+  CompileOptions options;
+  options.targets = {find_target("x86-64-v3"), find_target("aarch64")};
+  options.specializations = {{{"K", 3}}};
+  std::vector<std::pair<std::string, Calls>> told, compiled;
+  options.observer.lowered = [&](const LoweredProgram& program, const Target& target) {
+    told.emplace_back(target.name, calls_of(program));
+  };
+  const ModuleFile module = compile_graph(sum_beside("  %y = nn.relu(%x)\n", "K"), options);
+  for (const auto& variant : module.manifest.variants)
+    compiled.emplace_back(variant->target, calls_of(*variant));
+  ASSERT_EQ(compiled.size(), 8U) << "for all sizes, for K=3, and for M=N beside either";
+  EXPECT_EQ(told, compiled);
+  EXPECT_NE(told[0], told[3]) << "where M=N nothing is repeated";
 }
 
 /// A product of the sum of rows.

@@ -16,6 +16,7 @@
 #include "host/support/temporary.h"
 #include "host/tune/model_build.h"
 #include "host/tune/search.h"
+#include "module_generated.h"
 #include "tests/support/parallel_network.h"
 #include "tests/support/small_weights.h"
 
@@ -42,6 +43,17 @@ Graph network() {
                      {{"w1", testing::small_weights({16, 16, 3, 3})},
                       {"w2", testing::small_weights({16, 16, 3, 3})},
                       {"w3", testing::small_weights({2304, 10})}});
+}
+
+/// A product of the sum of operands whose numbers of rows have two names.
+Graph open_network() {
+  return parse_graph(
+      "fn @main(%a: Tensor[(N, 64), f32], %b: Tensor[(M, 64), f32]) -> Tensor[(broadcast(M, N), 32), f32] {\n"
+      "  %0 = broadcast_to(%a, shape=(broadcast(M, N), 64), open=[0])  // rows\n"
+      "  %1 = broadcast_to(%b, shape=(broadcast(M, N), 64), open=[0])  // others\n"
+      "  %2 = add(%0, %1)  // sum\n"
+      "  %3 = nn.dense(%2, @w: Tensor[(64, 32), f32], units=32)  // fc\n  return %3\n}\n",
+      op_set(), {{"w", testing::small_weights({64, 32})}});
 }
 
 CompileOptions options_for(const char* target = "x86-64-v3") {
@@ -90,6 +102,33 @@ TEST(Network, TheUntunedChoicesGiveTheUntunedModule) {
   ModuleFile own = compile_graph(network(), options_for());
   EXPECT_EQ(serialize_module(again.module), serialize_module(own));
   EXPECT_EQ(again.steps, tuned.untuned().steps);
+}
+
+TEST(Network, OneOfSeveralProgramsIsTunedAndAllAreBuilt) {
+  for (const size_t program : {size_t{0}, size_t{1}}) {
+    SCOPED_TRACE(program);
+    const Network tuned(open_network(), options_for(), program);
+    ASSERT_THAT(tuned.tasks(), SizeIs(1));
+    EXPECT_THAT(tuned.tasks()[0].nodes, ElementsAre("fc"));
+    BuiltNetwork built = tuned.build(untuned(tuned));
+    EXPECT_EQ(built.steps, tuned.untuned().steps);
+    ASSERT_EQ(built.module.manifest.variants.size(), 2U);
+    const module_format::VariantT& variant = *built.module.manifest.variants[program];
+    std::vector<std::string> kernels;
+    for (const size_t step : built.steps[0]) {
+      const auto* call = variant.steps.at(step)->action.AsCallKernel();
+      ASSERT_NE(call, nullptr);
+      kernels.push_back(variant.kernels[call->kernel]->name);
+    }
+    EXPECT_THAT(kernels, Contains(::testing::HasSubstr("nn.dense")));
+    // What is given back gives the same.
+    CompileOptions options = options_for();
+    options.decisions = std::make_shared<const DecisionFile>(
+        DecisionFile::parse(tuned.decisions_text(untuned(tuned)), "a test"));
+    ModuleFile again = compile_graph(open_network(), options);
+    EXPECT_EQ(serialize_module(built.module), serialize_module(again));
+  }
+  EXPECT_THROW(Network(open_network(), options_for(), 2), Error);
 }
 
 TEST(Network, SpacesHaveTheFormsThatTheTargetHas) {
@@ -239,12 +278,27 @@ TEST(ModelBuild, APackedModelGivesTheSamePrograms) {
   Choices changed = untuned(tuned);
   changed[0] = {"direct", {{"block", 8}}};
   for (const Choices& choices : {untuned(tuned), changed}) {
-    ModelBuild there = build_model(model.graph, model.options, tuned.decisions_text(choices));
+    ModelBuild there = build_model(model.graph, model.options, tuned.decisions_text(choices), model.program);
     BuiltNetwork here = tuned.build(choices);
     EXPECT_EQ(serialize_module(there.module), serialize_module(here.module));
     EXPECT_EQ(tuned.steps_of(parse_step_text(step_text(there.step_origins), there.step_origins.size())),
               here.steps);
   }
+}
+
+TEST(ModelBuild, APackedModelSaysWhichProgramIsTuned) {
+  const TemporaryFolder folder("test");
+  const Network tuned(open_network(), options_for(), 1);
+  const PackedModel packed = tuned.pack(folder.path() / "packed");
+  split(folder.path() / "packed", packed.text_size, folder.path());
+  const UnpackedModel model = unpack_model(packed.options, folder.path());
+  EXPECT_EQ(model.program, 1U);
+  const std::string decisions = tuned.decisions_text(untuned(tuned));
+  ModelBuild there = build_model(model.graph, model.options, decisions, model.program);
+  BuiltNetwork here = tuned.build(untuned(tuned));
+  EXPECT_EQ(serialize_module(there.module), serialize_module(here.module));
+  EXPECT_EQ(tuned.steps_of(there.step_origins), here.steps);
+  EXPECT_THROW(build_model(model.graph, model.options, decisions, 2), Error);
 }
 
 TEST(ModelBuild, WhatStepsComputeGoesThroughText) {
@@ -270,7 +324,8 @@ TEST(ModelBuild, OptionsThatAreNoneAreRefused) {
   for (const std::string& options :
        {std::string(), std::string("[]"), std::string("{"), changed("x86-64-v3", "pdp-11"),
         changed("\"opt_level\":3", "\"opt_level\":4"), changed("\"opt_level\":3", "\"opt_level\":\"3\""),
-        changed("speed", "spite"), changed("auto", "vague"), changed("\"cache\"", "\"cash\"")})
+        changed("\"program\":0", "\"program\":-1"), changed("speed", "spite"), changed("auto", "vague"),
+        changed("\"cache\"", "\"cash\"")})
     EXPECT_THROW(unpack_model(options, folder.path()), Error) << options;
 }
 
