@@ -2,9 +2,39 @@
 
 #include <fmt/format.h>
 
+#include "device_runtime/src/data_type.h"
+#include "device_runtime/src/dim_program.h"
+#include "device_runtime/src/module_reader.h"
 #include "host/support/error.h"
+#include "module_generated.h"
 
 namespace gantry::cli {
+namespace {
+
+using module_format::Manifest;
+using module_format::TensorInfo;
+
+/// Whether a board says of a tensor what the module's manifest does.
+bool same_tensor(const rpc::TensorDescription& told, const TensorInfo& own, const Manifest& manifest) {
+  const DLDataType type = runtime::to_dlpack(static_cast<runtime::ElementType>(own.dtype()));
+  bool same = told.name == own.name()->str() && told.type == rpc::ElementType{type.code, type.bits} &&
+              told.shape.size() == own.shape()->size();
+  for (uint32_t axis = 0; same && axis < own.shape()->size(); ++axis) {
+    const auto& size = *manifest.dim_exprs()->Get(own.shape()->Get(axis));
+    same = told.shape[axis] == runtime::constant_dim(size).value_or(-1);
+  }
+  return same;
+}
+
+bool same_tensors(const std::vector<rpc::TensorDescription>& told,
+                  const flatbuffers::Vector<flatbuffers::Offset<TensorInfo>>& own,
+                  const Manifest& manifest) {
+  bool same = told.size() == own.size();
+  for (uint32_t i = 0; same && i < own.size(); ++i) same = same_tensor(told[i], *own.Get(i), manifest);
+  return same;
+}
+
+}  // namespace
 
 BoardMachine::BoardMachine(std::unique_ptr<rpc::BoardClient> client, std::string label, std::string address,
                            Sending sending)
@@ -32,7 +62,19 @@ const rpc::LoadedModule& BoardMachine::load(const runtime::SharedBytes& module,
     module_ = client_->upload(module.bytes, progress);
     loaded_ = client_->load(module_, options);
   }
+  check_description(module);
   return loaded_;
+}
+
+void BoardMachine::check_description(const runtime::SharedBytes& module) const {
+  auto contents = runtime::ModuleContents::from_bytes(module, /*check_digests=*/false);
+  if (!contents.ok()) user_error("{}", contents.status().message());
+  const Manifest& manifest = contents->manifest();
+  if (!same_tensors(loaded_.inputs, *manifest.inputs(), manifest) ||
+      !same_tensors(loaded_.outputs, *manifest.outputs(), manifest))
+    throw rpc::Error(rpc::ErrorKind::kBoard,
+                     label_ + ": it says that the module has other inputs or outputs than its file; put the "
+                              "gantry-device there that came with this gantry");
 }
 
 void BoardMachine::set_input(int index, const HostTensor& tensor) {

@@ -40,6 +40,10 @@ class BoardMachine : public Machine {
   void disconnect() { client_.reset(); }
 
  private:
+  /// What is read, made up and sent goes by what the board says of the loaded module: throws
+  /// rpc::Error(kBoard) where that is not what the module's file says.
+  void check_description(const runtime::SharedBytes& module) const;
+
   std::unique_ptr<rpc::BoardClient> client_;
   std::string label_, address_;
   Sending sending_;
