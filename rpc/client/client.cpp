@@ -80,6 +80,43 @@ std::chrono::nanoseconds BoardClient::ping() {
   return std::chrono::steady_clock::now() - start;
 }
 
+/// Sends a segment's bytes from `offset` on; `on_sent` hears how many of them have gone.
+void BoardClient::Impl::send_segment(std::span<const std::byte> file, const ModuleSegment& segment,
+                                     std::uint64_t offset,
+                                     const std::function<void(std::uint64_t)>& on_sent) {
+  wire::UploadSegmentT upload;
+  upload.digest = to_wire(segment.digest);
+  upload.size = segment.size;
+  upload.offset = offset;
+  const auto task = [&]() -> asio::awaitable<wire::ResponseT> {
+    const std::uint32_t id = next_id++;
+    const Bytes frame = encode_request(id, make_request(std::move(upload)));
+    const auto bytes = file.subspan(segment.offset + offset, segment.size - offset);
+    try {
+      co_await channel->write(id, frame, bytes, on_sent);
+    } catch (const std::system_error&) {
+      // The board may have said why before it closed; if it has not, receive() fails too.
+    }
+    co_return co_await receive_verdict(id);
+  };
+  // Sending may take as long as it moves; a network that stands still is noticed by TCP.
+  const wire::ResponseT answer = call(task(), milliseconds(0));
+  if (!answer.body.AsDone()) throw broken("an answer of an unexpected kind to an upload");
+}
+
+/// The answer to an upload of which nothing more is to be sent.
+asio::awaitable<wire::ResponseT> BoardClient::Impl::receive_verdict(std::uint32_t id) {
+  const milliseconds most = long_timeout({});
+  const Watchdog silence(io.get_executor(), most, [this] { channel->close(); });
+  try {
+    co_return co_await receive(id, nullptr, {});
+  } catch (const std::exception&) {
+    if (!silence.expired()) throw;
+  }
+  throw Error(ErrorKind::kReconnect, "no answer to an upload within " + std::to_string(most.count() / 1000) +
+                                         " s; check the board and the network");
+}
+
 void BoardClient::Impl::send_missing(std::span<const std::byte> file, ModuleHandle::Contents& module,
                                      const UploadProgress& progress) {
   wire::QuerySegmentsT query;
@@ -96,26 +133,10 @@ void BoardClient::Impl::send_missing(std::span<const std::byte> file, ModuleHand
   for (std::size_t i = 0; i < states.held.size(); ++i) {
     const ModuleSegment& segment = module.segments[i];
     if (states.held[i] >= segment.size) continue;
-    wire::UploadSegmentT upload;
-    upload.digest = to_wire(segment.digest);
-    upload.size = segment.size;
-    upload.offset = states.held[i];
-    const auto task = [&]() -> asio::awaitable<wire::ResponseT> {
-      const std::uint32_t id = next_id++;
-      const Bytes frame = encode_request(id, make_request(std::move(upload)));
-      const auto bytes = file.subspan(segment.offset + states.held[i], segment.size - states.held[i]);
-      try {
-        co_await channel->write(id, frame, bytes, [&](std::uint64_t sent) {
-          if (progress) progress(done + sent, total);
-        });
-      } catch (const std::system_error&) {
-        // The board may have said why before it closed; if it has not, receive() fails too.
-      }
-      co_return co_await receive(id, nullptr, {});
+    const auto on_sent = [&](std::uint64_t sent) {
+      if (progress) progress(done + sent, total);
     };
-    // An upload may take as long as it moves; a network that stands still is noticed by TCP.
-    const wire::ResponseT answer = call(task(), milliseconds(0));
-    if (!answer.body.AsDone()) throw broken("an answer of an unexpected kind to an upload");
+    send_segment(file, segment, states.held[i], on_sent);
     done += segment.size - states.held[i];
     module.report.segments_sent += 1;
   }

@@ -4,6 +4,7 @@
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "rpc/client/client.h"
+#include "rpc/client/module_layout.h"
 #include "rpc/protocol/channel.h"
 #include "rpc/security/tls.h"
 
@@ -69,6 +71,9 @@ struct BoardClient::Impl {
   LoadedModule loaded(wire::ModuleLoadedT answer);
   BenchmarkResult result_of(wire::BenchmarkFinishedT finished) const;
   void check_output(std::uint32_t handle, std::int32_t index, const wire::OutputT& output) const;
+  void send_segment(std::span<const std::byte> file, const ModuleSegment& segment, std::uint64_t offset,
+                    const std::function<void(std::uint64_t)>& on_sent);
+  asio::awaitable<wire::ResponseT> receive_verdict(std::uint32_t id);
   void send_missing(std::span<const std::byte> file, ModuleHandle::Contents& module,
                     const UploadProgress& progress);
 };

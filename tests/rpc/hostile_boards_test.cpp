@@ -8,6 +8,7 @@
 
 #include "rpc/client/convert.h"
 #include "tests/support/fake_board.h"
+#include "tests/support/test_module.h"
 
 namespace gantry::rpc {
 namespace {
@@ -90,6 +91,39 @@ TEST(HostileBoards, AnOutputThatTheModuleDoesNotHaveIsNotTaken) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("board pi:7453"), HasSubstr("output 0 of 8000 bytes")));
   }
   EXPECT_GT(board.client->ping().count(), 0) << "its bytes were skipped";
+}
+
+/// A module whose kernel nobody runs.
+std::vector<std::byte> module_to_send() {
+  return testing::build({}, std::vector<std::byte>(64));
+}
+
+/// Answers to what is asked before the first of its two segments comes: none of them is there.
+void answer_query(FramePeer& peer, wire::BoardDescriptionT board) {
+  FakeBoard::answer(peer, std::move(board));
+  wire::SegmentStatesT states;
+  states.held = {0, 0};
+  FakeBoard::answer(peer, std::move(states));
+}
+
+TEST(HostileBoards, AnUploadIsNotAwaitedForEver) {
+  const auto serve = [](FramePeer& peer) {
+    wire::BoardDescriptionT description;
+    description.deadline_ms = 1;
+    answer_query(peer, std::move(description));
+    while (peer.receive()) continue;  // until the client goes
+  };
+  ConnectOptions options;
+  options.request_timeout = std::chrono::milliseconds(1000);
+  FakeBoard board(serve, /*welcome=*/true, options);
+  EXPECT_EQ(board.client->board_info().deadline_ms, 1u);
+  try {
+    board.client->upload(module_to_send());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kReconnect);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("board pi:7453"), HasSubstr("no answer to an upload within")));
+  }
 }
 
 TEST(HostileBoards, TextsOfABoardCannotMoveACursor) {

@@ -7,7 +7,8 @@
 
 namespace gantry::testing {
 
-FakeBoard::FakeBoard(const std::function<void(FramePeer&)>& serve, bool welcome) {
+FakeBoard::FakeBoard(const std::function<void(FramePeer&)>& serve, bool welcome,
+                     rpc::ConnectOptions options) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("no sockets");
   thread_ = std::jthread([serve, welcome, end = ends[1]] {
@@ -21,7 +22,6 @@ FakeBoard::FakeBoard(const std::function<void(FramePeer&)>& serve, bool welcome)
       // The client went.
     }
   });
-  rpc::ConnectOptions options;
   options.address = "pi:7453";
   client = rpc::BoardClient::adopt(ends[0], options);
 }

@@ -14,8 +14,9 @@ namespace gantry::testing {
 class FakeBoard {
  public:
   /// `serve` runs on a thread of its own, once the client has been welcomed, if it is not to welcome it
-  /// itself. Exceptions end it: the client went.
-  explicit FakeBoard(const std::function<void(FramePeer&)>& serve, bool welcome = true);
+  /// itself. Exceptions end it: the client went. `options`: the client's, but for the address.
+  explicit FakeBoard(const std::function<void(FramePeer&)>& serve, bool welcome = true,
+                     rpc::ConnectOptions options = {});
   ~FakeBoard() { client.reset(); }
 
   /// The id of the next request.
