@@ -59,11 +59,23 @@ const rpc::LoadedModule& BoardMachine::load(const runtime::SharedBytes& module,
   if (sending_ == Sending::kWhole) {
     loaded_ = client_->load_whole(module.bytes, options);
   } else {
-    module_ = client_->upload(module.bytes, progress);
-    loaded_ = client_->load(module_, options);
+    load_from_cache(module, options, progress);
   }
   check_description(module);
   return loaded_;
+}
+
+void BoardMachine::load_from_cache(const runtime::SharedBytes& module, const rpc::LoadOptions& options,
+                                   const rpc::UploadProgress& progress) {
+  module_ = client_->upload(module.bytes, progress);
+  try {
+    loaded_ = client_->load(module_, options);
+  } catch (const rpc::Error& error) {
+    // What lies there from earlier may be verified only now, and was deleted where it is damaged.
+    if (error.kind() != rpc::ErrorKind::kRetry) throw;
+    module_ = client_->upload(module.bytes, progress);
+    loaded_ = client_->load(module_, options);
+  }
 }
 
 void BoardMachine::check_description(const runtime::SharedBytes& module) const {

@@ -40,6 +40,9 @@ class BoardMachine : public Machine {
   void disconnect() { client_.reset(); }
 
  private:
+  /// Sends what the board's cache lacks, and once more where that turns out to lack something only then.
+  void load_from_cache(const runtime::SharedBytes& module, const rpc::LoadOptions& options,
+                       const rpc::UploadProgress& progress);
   /// What is read, made up and sent goes by what the board says of the loaded module: throws
   /// rpc::Error(kBoard) where that is not what the module's file says.
   void check_description(const runtime::SharedBytes& module) const;

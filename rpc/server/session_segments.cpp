@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 /// Of an upload, whose segment no other session can go on with meanwhile.
 constexpr milliseconds kUploadStall{20'000};
-/// For hashing what a query asks about.
+/// After so long a query has nothing more hashed.
 constexpr milliseconds kQueryTime{2'000};
 
 /// Another stall timeout of a channel, for a while.
@@ -51,8 +51,9 @@ wire::SegmentStatesT SessionSegments::states_of(const wire::QuerySegmentsT& quer
   for (const auto& segment : query.segments) {
     const DigestBytes digest = to_array(*segment->digest);
     held_->expect(digest, segment->size);  // before it is looked for: not evicted in between
-    // What is left after a while is verified when it is loaded, which may take longer than a query.
-    const bool patient = Clock::now() - start < kQueryTime;
+    // Large ones, and what is left after a while, are verified when they are loaded, which may take longer
+    // than a query.
+    const bool patient = segment->size <= kQueryBytes && Clock::now() - start < kQueryTime;
     if (patient ? segments.open(digest, segment->size) : segments.find(digest, segment->size)) {
       states.held.push_back(segment->size);
       continue;

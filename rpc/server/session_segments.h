@@ -3,6 +3,7 @@
 #define GANTRY_RPC_SERVER_SESSION_SEGMENTS_H
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -19,9 +20,14 @@ namespace gantry::rpc {
 /// segment that turns out to be damaged is a warning in the log. One thread.
 class SessionSegments {
  public:
+  /// A segment of more bytes is not hashed for a query, whose client waits for half a minute, however slow
+  /// the board's disk and processor are.
+  static constexpr std::uint64_t kQueryBytes = std::uint64_t{128} << 20;
+
   /// No cache in the options: modules are sent whole. `log` must outlive the object.
   SessionSegments(const ServeOptions& options, VerifiedSegments* verified, Log& log);
 
+  /// How much of each segment is here. What is whole is as it was compiled, or else attach() finds that out.
   wire::SegmentStatesT states_of(const wire::QuerySegmentsT& query);
   /// An upload's data; throws as SegmentCache::Upload does. One that stands still shall soon be resumed by
   /// another session: it has less patience than the channel usually has.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 
 #include "tests/device_runtime/module_builder.h"
@@ -82,6 +83,29 @@ TEST(BoardMachine, DoesNotBelieveABoardThatDescribesAnotherModule) {
   refused([](auto& m) { m.inputs[0]->shape[0] = 3; }, "an extent of what is open");
   refused([](auto& m) { m.inputs[0]->shape[1] = -1; }, "an open extent");
   refused([](auto& m) { m.outputs[0]->shape.push_back(1); }, "one dimension more");
+}
+
+TEST(BoardMachine, SendsAgainWhatTheBoardFindsDamagedWhenItLoadsIt) {
+  std::atomic<int> queries = 0;
+  FakeBoard board([&](FramePeer& peer) {
+    const auto answer_query = [&] {
+      rpc::wire::SegmentStatesT states;
+      states.held = {uint64_t{1} << 30};  // all of its one segment
+      FakeBoard::answer(peer, std::move(states));
+      ++queries;
+    };
+    answer_query();
+    rpc::wire::FailureT failure;
+    failure.kind = rpc::wire::FailureKind::Retry;
+    failure.message = "a segment is not in the board's cache: upload the module (again)";
+    FakeBoard::answer(peer, std::move(failure));
+    answer_query();
+    FakeBoard::answer(peer, honest_description());
+    FakeBoard::next_request(peer);  // until the client goes
+  });
+  BoardMachine machine(std::move(board.client), "pi", "pi:7453", BoardMachine::Sending::kMissingSegments);
+  EXPECT_EQ(machine.load(small_module(), {}, {}).handle, 1u);
+  EXPECT_EQ(queries, 2);
 }
 
 }  // namespace

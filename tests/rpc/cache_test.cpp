@@ -14,6 +14,7 @@
 #include "rpc/error.h"
 #include "rpc/server/cache.h"
 #include "rpc/server/held_segments.h"
+#include "rpc/server/session_segments.h"
 #include "tests/support/server_process.h"
 
 namespace gantry::rpc {
@@ -277,6 +278,45 @@ TEST_F(Cache, SegmentsOfAnEarlierServerAreVerifiedBeforeTheyAreUsed) {
   EXPECT_FALSE(cache.open(runtime::sha256(altered), altered.size()));
   EXPECT_FALSE(cache.open(runtime::sha256(cut), cut.size()));
   EXPECT_EQ(files_in(path() / "segments"), 1u);
+}
+
+/// A file of zeros under a digest that it has not, as a disk may leave it.
+void put_wrong_segment(const fs::path& cache, const DigestBytes& digest, std::uint64_t size) {
+  const fs::path file = cache / "segments" / to_hex(digest);
+  std::ofstream(file) << "";
+  fs::resize_file(file, size);  // takes no room on the disk
+}
+
+std::unique_ptr<wire::SegmentNameT> name_of(const DigestBytes& digest, std::uint64_t size) {
+  auto name = std::make_unique<wire::SegmentNameT>();
+  name->digest = to_wire(digest);
+  name->size = size;
+  return name;
+}
+
+TEST_F(Cache, LargeSegmentsAreVerifiedWhenTheyAreLoadedAndNotWhileAQueryWaits) {
+  constexpr std::uint64_t kMost = SessionSegments::kQueryBytes;
+  ServeOptions options;
+  options.cache = path();
+  Log log(LogLevel::kError);
+  SessionSegments segments(options, nullptr, log);
+  const DigestBytes small{1}, large{2};
+  put_wrong_segment(path(), small, 1000);
+  put_wrong_segment(path(), large, kMost + 1);
+  wire::QuerySegmentsT query;
+  query.segments.push_back(name_of(small, 1000));
+  query.segments.push_back(name_of(large, kMost + 1));
+  EXPECT_THAT(segments.states_of(query).held, ::testing::ElementsAre(0u, kMost + 1));
+  wire::LoadModuleT load;
+  load.segments.push_back(name_of(large, kMost + 1));
+  Attachments attachments;
+  try {
+    segments.attach(load, attachments);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kRetry);
+  }
+  EXPECT_EQ(files_in(path() / "segments"), 0u) << "it is sent again";
 }
 
 TEST_F(Cache, WrongSizeOfAClientDoesNoHarmToASegment) {
