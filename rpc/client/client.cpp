@@ -136,8 +136,18 @@ void BoardClient::Impl::send_missing(std::span<const std::byte> file, ModuleHand
     const auto on_sent = [&](std::uint64_t sent) {
       if (progress) progress(done + sent, total);
     };
-    send_segment(file, segment, states.held[i], on_sent);
-    done += segment.size - states.held[i];
+    std::uint64_t offset = states.held[i];
+    try {
+      send_segment(file, segment, offset, on_sent);
+    } catch (const Error& error) {
+      // What an earlier upload had left is damaged or gone, or another session goes on with it.
+      if (error.kind() != ErrorKind::kRetry || offset == 0) throw;
+      done += segment.size - offset;
+      offset = 0;
+      total += segment.size;
+      send_segment(file, segment, offset, on_sent);
+    }
+    done += segment.size - offset;
     module.report.segments_sent += 1;
   }
   module.report.sent_bytes = done;

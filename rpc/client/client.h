@@ -47,7 +47,8 @@ class BoardClient {
   /// An empty call's round trip.
   std::chrono::nanoseconds ping();
 
-  /// Sends the segments that the board lacks; an earlier upload that was cut off goes on where it stopped.
+  /// Sends the segments that the board lacks; an earlier upload that was cut off goes on where it stopped, or
+  /// begins anew where what it had left is damaged: then the total that `progress` hears grows.
   ModuleHandle upload(const std::filesystem::path& module_file, const UploadProgress& progress = {});
   ModuleHandle upload(std::span<const std::byte> module_file, const UploadProgress& progress = {});
 

@@ -69,7 +69,8 @@ class SegmentCache {
     /// later piece, and from finish() at the latest.
     void put();
     /// Verifies the digest and publishes the file, which is brought to the disk from then on, at the latest
-    /// before the cache's object is gone. Throws Error(kRequest) if the bytes are not the announced ones.
+    /// before the cache's object is gone. Throws Error(kRequest) if the bytes are not the announced ones,
+    /// Error(kRetry) if the first of them were here already, which may be to blame; they are deleted.
     UniqueFd finish();
 
    private:
@@ -82,6 +83,7 @@ class SegmentCache {
     SegmentCache& cache_;
     DigestBytes digest_;
     std::uint64_t size_;
+    bool resumed_;      ///< the first bytes are an earlier upload's
     std::string name_;  ///< in the directory of partial ones
     UniqueFd file_;
     std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> hash_;

@@ -31,6 +31,7 @@ SegmentCache::Upload::Upload(SegmentCache& cache, const DigestBytes& digest, std
     : cache_(cache),
       digest_(digest),
       size_(size),
+      resumed_(offset > 0),
       name_(partial_name(digest, size)),
       hash_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
   if (!hash_ || EVP_DigestInit_ex(hash_.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
@@ -116,9 +117,12 @@ UniqueFd SegmentCache::Upload::finish() {
   if (actual != digest_) {
     remove();
     file_.reset();
-    throw Error(ErrorKind::kRequest, "a segment's bytes do not have the digest that was announced (" +
-                                         to_hex(digest_).substr(0, 16) +
-                                         "…): the module file is damaged; compile it again");
+    const std::string name = to_hex(digest_).substr(0, 16) + "…";
+    if (resumed_)
+      throw Error(ErrorKind::kRetry, "what an earlier upload had left of segment " + name +
+                                         " was damaged, and is deleted: upload the module again");
+    throw Error(ErrorKind::kRequest, "a segment's bytes do not have the digest that was announced (" + name +
+                                         "): the module file is damaged; compile it again");
   }
   publish();
   return cache_.open(digest_, size_);

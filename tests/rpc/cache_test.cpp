@@ -168,6 +168,27 @@ TEST_F(Cache, UploadThatWasCutOffGoesOnWhereItStopped) {
   EXPECT_EQ(files_in(path() / "partial"), 0u);
 }
 
+TEST_F(Cache, WhatAnEarlierUploadLeftWrongIsNotBlamedOnTheModule) {
+  SegmentCache cache(path(), 8 * kMiB);
+  const auto bytes = noise(2 * kMiB);
+  const DigestBytes digest = runtime::sha256(bytes);
+  {
+    SegmentCache::Upload upload(cache, digest, bytes.size(), 0);
+    put(upload, noise(kMiB, 9));
+  }
+  SegmentCache::Upload upload(cache, digest, bytes.size(), kMiB);
+  put(upload, std::span(bytes).subspan(kMiB));
+  try {
+    upload.finish();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kRetry);
+    EXPECT_THAT(error.what(), HasSubstr("an earlier upload"));
+  }
+  EXPECT_EQ(files_in(path() / "partial"), 0u);
+  EXPECT_TRUE(store(cache, bytes));
+}
+
 TEST_F(Cache, HeldSegmentsAreNotEvictedByAnyoneAndReleasedOnesAre) {
   SegmentCache one(path(), 8 * kMiB), other(path(), 8 * kMiB);
   const auto held = noise(5 * kMiB, 1), incoming = noise(5 * kMiB, 2);

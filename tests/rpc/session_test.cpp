@@ -9,7 +9,9 @@
 #include <fstream>
 #include <thread>
 
+#include "device_runtime/src/sha256.h"
 #include "rpc/client/client.h"
+#include "rpc/protocol/message.h"
 #include "tests/support/server_process.h"
 #include "tests/support/test_module.h"
 
@@ -106,6 +108,26 @@ TEST(Session, AnInterruptedUploadGoesOnWhereItStopped) {
   set_test_input(*client, module.handle);
   client->run(module.handle);
   EXPECT_EQ(client->get_output(module.handle, 0).bytes, floats({3, 5, 7, 9}));
+}
+
+TEST(Session, WhatAnEarlierUploadLeftWrongIsSentAgain) {
+  testing::TemporaryDirectory folder;
+  const auto cache = folder.path() / "cache";
+  ServerProcess server({"--cache", cache.string()});
+  auto client = connect(server);
+  const auto file = testing::build({.weights_bytes = 1u << 20});
+  const std::string weights = to_hex(runtime::sha256(std::span(file).last(1u << 20)));
+  std::ofstream(cache / "partial" / (weights + ".1048576")) << "of another upload";
+  std::uint64_t sent = 0, total = 0;
+  const auto handle = client->upload(file, [&](std::uint64_t done, std::uint64_t all) {
+    EXPECT_GE(done, sent);
+    sent = done;
+    total = all;
+  });
+  EXPECT_EQ(handle.report().segments_sent, 2u);
+  EXPECT_GT(handle.report().sent_bytes, 2u << 20) << "the weights travel twice";
+  EXPECT_EQ(sent, total);
+  EXPECT_GT(client->load(handle, {.threads = 1}).handle, 0u);
 }
 
 TEST(Session, CacheEvictsTheOldestSegments) {
