@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <asio/use_awaitable.hpp>
 #include <cerrno>
 #include <system_error>
@@ -135,7 +136,11 @@ void notice_vanished_peer(int socket, std::chrono::milliseconds unacknowledged) 
   set(IPPROTO_TCP, TCP_KEEPIDLE, 30);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(unacknowledged.count()));
+  // Where this is set, the count of questions means nothing (tcp(7)): less than the time that they take would
+  // break connections whose peer has missed one.
+  constexpr std::chrono::milliseconds kQuestions{60'000};
+  const auto most = unacknowledged.count() > 0 ? std::max(unacknowledged, kQuestions) : unacknowledged;
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(most.count()));
 }
 
 std::unique_ptr<Stream> make_plain_stream(Socket socket) {

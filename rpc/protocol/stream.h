@@ -39,9 +39,9 @@ class Stream {
 using Socket = asio::generic::stream_protocol::socket;
 
 /// Has the kernel break the connection when the peer has vanished without a word (no power, no network): it
-/// asks after 30 s of silence, and gives up after three more tries of 10 s each, or when what was sent has
-/// not been taken for `unacknowledged` (zero: as long as the system says). Does nothing where the socket is
-/// none of TCP.
+/// asks after 30 s of silence and every 10 s from then on, and gives up when that, or what was sent, has not
+/// been acknowledged for `unacknowledged`, or for a minute where that is longer. Zero: for a minute, and what
+/// was sent as long as the system says. Does nothing where the socket is none of TCP.
 void notice_vanished_peer(int socket, std::chrono::milliseconds unacknowledged);
 
 /// Bytes as they are.

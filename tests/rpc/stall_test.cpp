@@ -1,6 +1,10 @@
 // Peers that stand still, or vanish: what they held is free again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <functional>
@@ -9,6 +13,7 @@
 
 #include "device_runtime/src/sha256.h"
 #include "rpc/client/client.h"
+#include "rpc/protocol/stream.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/support/server_process.h"
 #include "tests/support/test_module.h"
@@ -134,6 +139,21 @@ TEST(Stall, BothEndsAskWhetherTheOtherStillLives) {
   EXPECT_TRUE(becomes_true([&] {
     return timers_of(server.port()) == std::vector<int>({2, 2});
   }));  // not while data is on its way
+}
+
+TEST(Stall, ConnectionSurvivesQuestionsThatAreNotAnsweredForLessThanAMinute) {
+  const auto limit_of = [](std::chrono::milliseconds unacknowledged) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    notice_vanished_peer(socket, unacknowledged);
+    unsigned limit = 0;
+    socklen_t size = sizeof limit;
+    EXPECT_EQ(::getsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, &size), 0);
+    ::close(socket);
+    return limit;
+  };
+  EXPECT_EQ(limit_of(std::chrono::milliseconds(1'000)), 60'000u) << "which is what three questions take";
+  EXPECT_EQ(limit_of(std::chrono::milliseconds(120'000)), 120'000u);
+  EXPECT_EQ(limit_of(std::chrono::milliseconds(0)), 0u) << "as the system says";
 }
 
 }  // namespace
