@@ -187,13 +187,13 @@ asio::awaitable<wire::ResponseT> BoardClient::Impl::receive(std::uint32_t id, Ou
       continue;
     }
     const std::uint64_t size = following_bytes(response);
-    if (size == 0) co_return response;
+    const wire::OutputT* output = response.body.AsOutput();
+    if (size == 0 && !output) co_return response;
     if (response.body.AsBenchmarkFinished()) {
       std::vector<std::byte> result;
       co_await receive_data(id, size, result);
       co_return decode_long_result({reinterpret_cast<const std::uint8_t*>(result.data()), result.size()});
     }
-    const wire::OutputT* output = response.body.AsOutput();
     if (!data || !output) throw Error(ErrorKind::kBug, "the board sent data that was not asked for");
     try {
       data->accept(*output);

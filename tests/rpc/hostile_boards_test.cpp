@@ -74,23 +74,27 @@ TEST(HostileBoards, AnOutputThatIsMerelyAnnouncedCostsNoMemory) {
 }
 
 TEST(HostileBoards, AnOutputThatTheModuleDoesNotHaveIsNotTaken) {
-  FakeBoard board([](FramePeer& peer) {
-    FakeBoard::answer(peer, loaded_with_output({-1, 4}));
-    const std::uint32_t id = FakeBoard::next_request(peer);
-    const wire::OutputT output = output_of({2, 1000});
-    peer.send(encode_response(id, make_response(output)));
-    peer.send_data(id, std::vector<std::byte>(output.byte_size));
-    FakeBoard::answer(peer, wire::PongT{});
-  });
-  const LoadedModule module = board.client->load_whole(kModule);
-  try {
-    board.client->get_output(module.handle, 0);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kBoard);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("board pi:7453"), HasSubstr("output 0 of 8000 bytes")));
-  }
-  EXPECT_GT(board.client->ping().count(), 0) << "its bytes were skipped";
+  const auto refused = [](const std::vector<std::int64_t>& shape, const char* what) {
+    FakeBoard board([&](FramePeer& peer) {
+      FakeBoard::answer(peer, loaded_with_output({-1, 4}));
+      const std::uint32_t id = FakeBoard::next_request(peer);
+      const wire::OutputT output = output_of(shape);
+      peer.send(encode_response(id, make_response(output)));
+      peer.send_data(id, std::vector<std::byte>(output.byte_size));
+      FakeBoard::answer(peer, wire::PongT{});
+    });
+    const LoadedModule module = board.client->load_whole(kModule);
+    try {
+      board.client->get_output(module.handle, 0);
+      FAIL() << what;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kBoard);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("board pi:7453"), HasSubstr(what)));
+    }
+    EXPECT_GT(board.client->ping().count(), 0) << "its bytes were skipped";
+  };
+  refused({2, 1000}, "output 0 of 8000 bytes");
+  refused({0}, "output 0 of 0 bytes");
 }
 
 /// A module whose kernel nobody runs.
