@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "device_runtime/src/module_format.h"
 #include "rpc/visible_text.h"
 
 namespace gantry::rpc {
@@ -232,6 +233,8 @@ BenchmarkResult from_wire(wire::BenchmarkFinishedT&& wire) {
     // Boards that do not number the steps send one entry a step, in order.
     const auto place = static_cast<std::uint32_t>(result.kernels.size());
     const std::uint32_t step = kernel->symbol.empty() ? place : kernel->step;
+    if (step >= module_format::kMaxTableEntries)
+      refuse_readings("a kernel stands at a step that no plan has");
     result.kernels.push_back({shown_text(kernel->name), shown_text(kernel->origin), kernel->calls,
                               kernel->total_ms, kernel->flops, kernel->bytes, shown_text(kernel->symbol),
                               step, shown_text(kernel->op)});

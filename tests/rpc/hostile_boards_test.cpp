@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <fstream>
 #include <limits>
 
@@ -225,6 +226,7 @@ TEST(HostileBoards, FiguresThatNobodyMeasuresAreRefused) {
   refused([&](auto& f) { f.median_ms = kNan; }, "a statistic");
   refused([&](auto& f) { f.runs_per_second = kInfinity; }, "a statistic");
   refused([&](auto& f) { f.kernels[0]->flops = kNan; }, "a kernel's");
+  refused([&](auto& f) { f.kernels[0]->symbol = "k", f.kernels[0]->step = UINT32_MAX; }, "that no plan has");
   refused([&](auto& f) { f.samples_ms.clear(); }, "no sample");
   const auto pulses = [&](const std::vector<double>& at_ms, const std::vector<double>& values) {
     refused([&](auto& f) { f.pulse_at_ms = at_ms, f.pulse_values = f.pulse_lowest = values; }, "pulse");
