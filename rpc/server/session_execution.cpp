@@ -12,6 +12,13 @@ namespace gantry::rpc {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+/// For others who measure; none would be for ever.
+constexpr milliseconds kLeastWait{100};
+
+}  // namespace
+
 SessionExecution::SessionExecution(asio::io_context& io, SessionParts& session)
     : session_(session),
       setup_{{session.options.session_memory_bytes}, session.options.program, {}},
@@ -62,15 +69,17 @@ asio::awaitable<void> SessionExecution::execute_and_answer(SessionWork& work) {
 /// Waits for its turn to measure, and says what was done beside it.
 asio::awaitable<void> SessionExecution::measure_and_answer(SessionWork& work) {
   // A session that has chosen no lease has one for the while, of a client that may know nothing of leases:
-  // that waits for its own deadline, of which measuring gets the rest.
+  // that waits for half of its own deadline, of which measuring gets the rest. The word that nobody else
+  // measures takes a moment, too.
   SessionLease& lease = session_.lease;
-  const milliseconds waited = co_await lease.begin(work.deadline / 2, [&](const LeaseListing& listing) {
+  const milliseconds longest = std::max(work.deadline / 2, kLeastWait);
+  const milliseconds waited = co_await lease.begin(longest, [&](const LeaseListing& listing) {
     return session_.client.tell_queue(work.id, listing);
   });
   const Measuring measuring(lease);
   if (session_.life.stopped()) throw Error(ErrorKind::kReconnect, "the session ends");
   if (!lease.chosen() && waited > milliseconds(1000)) {
-    work.deadline -= waited;
+    work.deadline = std::max({work.deadline - waited, work.deadline / 2, milliseconds(1)});
     work.tell_deadline();
   }
   beside_.begin(waited);

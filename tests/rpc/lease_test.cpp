@@ -330,5 +330,17 @@ TEST(Lease, AMeasurementWithoutALeaseWaitsForPartOfItsDeadlineAlone) {
   }
 }
 
+TEST(Lease, AMeasurementWithHardlyAnyDeadlineDoesNotWaitForEver) {
+  ServerProcess server;
+  Board holder(server), other(server);
+  holder.take();
+  try {
+    other.client->benchmark(other.handle, {.warmup = 0, .repeat = 1, .deadline = milliseconds(1)});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kRetry);
+  }
+}
+
 }  // namespace
 }  // namespace gantry::rpc
