@@ -11,6 +11,7 @@
 #include "host/support/output_file.h"
 #include "host/support/suggest.h"
 #include "host/support/words.h"
+#include "rpc/visible_text.h"
 
 namespace gantry::cli {
 namespace {
@@ -42,6 +43,22 @@ std::vector<std::string> list_field(const toml::table& board, std::string_view k
   if (array == nullptr || list.size() != array->size())
     user_error("{}:{}: '{}' must be a list of strings", where, node->source().begin.line, key);
   return list;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const rpc::CodePoint point = rpc::first_code_point(text);
+    if (!point.valid) return false;
+    text.remove_prefix(point.bytes);
+  }
+  return true;
+}
+
+/// User error for a text that the file, which is UTF-8 as all of TOML, would keep as another one.
+void check_text(const std::string& board, const char* what, const std::string& text) {
+  if (!is_utf8(text))
+    user_error("board '{}': {} '{}' is not UTF-8, which the list of boards has to be; rename it", board, what,
+               rpc::visible_text(text, rpc::Lines::kOne));
 }
 
 }  // namespace
@@ -107,9 +124,13 @@ void BoardsFile::add(const std::string& name, BoardEntry entry) {
   if (!is_board_word(name)) {
     user_error("board name '{}': use letters, digits, '.', '-' and '_', at most 64", name);
   }
-  if (!is_address(entry.address)) {
+  if (!is_address(entry.address) || !is_utf8(entry.address)) {
     user_error("board '{}': address '{}' is not HOST:PORT, e.g. 192.168.1.20:7453", name, entry.address);
   }
+  check_text(name, "key", entry.key.string());
+  check_text(name, "ssh destination", entry.ssh.destination);
+  check_text(name, "folder", entry.ssh.folder);
+  for (const std::string& option : entry.ssh.options) check_text(name, "ssh option", option);
   boards_[name] = std::move(entry);
 }
 

@@ -46,7 +46,7 @@ class BoardsFile {
 
   const std::map<std::string, BoardEntry>& boards() const { return boards_; }
   /// Adds a board, or replaces the one of that name. User errors: a name of other than letters, digits, '.',
-  /// '-' and '_'; an address that is not HOST:PORT.
+  /// '-' and '_'; an address that is not HOST:PORT; a path or another text that is not UTF-8.
   void add(const std::string& name, BoardEntry entry);
   /// User error, with the nearest names, if there is none.
   void remove(const std::string& name);

@@ -12,6 +12,7 @@
 namespace gantry::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class BoardsFileTest : public ::testing::Test {
@@ -56,6 +57,28 @@ TEST_F(BoardsFileTest, WhatIsAddedIsReadBack) {
   EXPECT_EQ(back.find("pi").address, "192.168.1.20:7453");
   EXPECT_EQ(back.find("pi").key, "/keys/pi \"quoted\".key");
   EXPECT_EQ(back.find("local.box-2").address, "[::1]:7000");
+}
+
+TEST_F(BoardsFileTest, WhatIsNotUtf8IsRefusedAsTheFileWouldKeepSomethingElse) {
+  BoardsFile boards = BoardsFile::read(path_);
+  const auto error_of_adding = [&](const std::string& name, BoardEntry entry) -> std::string {
+    try {
+      boards.add(name, std::move(entry));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUser);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_of_adding("pi", {"pi:7453", "/keys/caf\xe9.key"}),
+              AllOf(HasSubstr("board 'pi'"), HasSubstr("/keys/caf\\xe9.key"), HasSubstr("UTF-8")));
+  EXPECT_THAT(error_of_adding("pi", {"caf\xe9:7453", {}}), HasSubstr("HOST:PORT"));
+  EXPECT_THAT(error_of_adding("caf\xe9", {"pi:7453", {}}), HasSubstr("use letters"));
+  EXPECT_THAT(error_of_adding("pi", {"pi:7453", {}, {"me@caf\xe9", {}, ""}}), HasSubstr("UTF-8"));
+  EXPECT_THAT(error_of_adding("pi", {"pi:7453", {}, {"me", {"User=caf\xe9"}, ""}}), HasSubstr("UTF-8"));
+  EXPECT_TRUE(boards.boards().empty());
+  BoardsFile::update(path_, [](BoardsFile& list) { list.add("pi", {"pi:7453", "/keys/caf\u00e9.key"}); });
+  EXPECT_EQ(BoardsFile::read(path_).find("pi").key, "/keys/caf\u00e9.key");
 }
 
 TEST_F(BoardsFileTest, OfBoardsAddedAtOnceNoneIsLost) {

@@ -38,7 +38,8 @@ struct Options {
   bool no_root = false, dry_run = false;
 };
 
-/// The name that the board gets. User errors: one that cannot be a name, or is another board's.
+/// The name that the board gets. User errors: one that cannot be a name, or is another board's; what the list
+/// of boards could not keep.
 std::string board_name(const Options& options, const SshAccess& access) {
   const std::string name = options.name.empty() ? host_part(options.destination) : options.name;
   BoardsFile boards = BoardsFile::read(boards_path());
@@ -53,6 +54,7 @@ std::string board_name(const Options& options, const SshAccess& access) {
   } catch (const Error& error) {
     throw Error(error.kind(), std::string(error.what()) + "; give one with --name");
   }
+  boards.add(name, {"localhost:1", setup_key_path(name), access});  // and whether the rest can be kept
   return name;
 }
 
