@@ -162,24 +162,29 @@ void add_slice(OpSet& set) {
 
 // --- pad
 
-std::vector<TensorType> infer_pad(const Node& node, Function&) {
+/// How many elements an axis must have for `amount` in front of it, or behind. A reflection turns round once, and does
+/// not copy the element at which it does.
+Dim needed_extent(PadMode mode, const Dim& amount) {
+  if (mode == PadMode::kConstant) return 0;
+  const Dim one = min(amount, 1);  // none where there is nothing to copy
+  return mode == PadMode::kReflect ? amount + one : one;
+}
+
+std::vector<TensorType> infer_pad(const Node& node, Function& function) {
   const auto& a = node.attrs_as<PadAttrs>();
-  TensorType result = input_type(node, 0);
-  require(a.before.size() == result.shape.size() && a.after.size() == result.shape.size(),
-          "amounts need an entry for each axis of {}", result.str());
-  for (size_t d = 0; d < result.shape.size(); ++d) {
-    auto bad = [](const Dim& amount) { return amount.is_constant() && amount.value() < 0; };
-    require(!bad(a.before[d]) && !bad(a.after[d]), "an amount is negative");
-    if (a.mode != PadMode::kConstant && result.shape[d].is_constant()) {
-      int64_t room = result.shape[d].value() - (a.mode == PadMode::kReflect ? 1 : 0);
-      auto fits = [&](const Dim& amount) {
-        return !amount.is_constant() || amount.value() == 0 ||
-               (room > 0 && (a.mode == PadMode::kEdge || amount.value() <= room));
-      };
-      require(fits(a.before[d]) && fits(a.after[d]), "axis {} of {} is too short for that padding", d,
-              result.str());
+  const TensorType& x = input_type(node, 0);
+  TensorType result = x;
+  require(a.before.size() == x.shape.size() && a.after.size() == x.shape.size(),
+          "amounts need an entry for each axis of {}", x.str());
+  for (size_t d = 0; d < x.shape.size(); ++d) {
+    for (const Dim& amount : {a.before[d], a.after[d]}) {
+      require(!amount.is_constant() || amount.value() >= 0, "an amount is negative");
+      const Dim needed = needed_extent(a.mode, amount);
+      if (needed == Dim(0)) continue;
+      ops::require_at_least(x.shape[d] - needed, 0, function, node,
+                            fmt::format("axis {} of {} is too short for that padding", d, x.str()));
     }
-    result.shape[d] = result.shape[d] + a.before[d] + a.after[d];
+    result.shape[d] = x.shape[d] + a.before[d] + a.after[d];
   }
   return {result};
 }

@@ -259,6 +259,19 @@ TEST(PadByData, CutsAndFillsEveryAxis) {
     expect_same_as_known("Pad", text_attribute("mode", mode),
                          {{"x", x}, {"p", {{8}, {1, 0, -1, 2, 0, 2, 1, -2}, DType::kI64}}}, 0);
 }
+TEST(PadByData, ReadsNothingOutsideOfItsData) {
+  const auto padded = [](const char* mode, double before, double after) {
+    const Inputs inputs{{"x", {{3}, {1, 2, 3}}}, {"p", {{2}, {before, after}, DType::kI64}}};
+    const std::string nodes = node("Pad", "x p", "y", text_attribute("mode", mode));
+    return results(parse(nodes, inputs, "y", kNewest), inputs)[0];
+  };
+  expect_near(padded("reflect", 2, 1), {3, 2, 1, 2, 3, 2}, 0);
+  EXPECT_THROW(padded("reflect", 5, 0), Error);
+  EXPECT_THROW(padded("reflect", 0, 3), Error);
+  expect_near(padded("reflect", -2, 0), {3}, 0);
+  expect_near(padded("wrap", 5, 0), {2, 3, 1, 2, 3, 1, 2, 3}, 0);
+  expect_near(padded("edge", 1, -2), {1, 1}, 0);
+}
 TEST(PadByData, AmountsThatAreSizesTooMustNotBeNegative) {
   const std::string nodes =
       node("Pad", "x p", "a") + node("ConstantOfShape", "p", "b") + node("Size", "b", "c");

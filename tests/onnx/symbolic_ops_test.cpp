@@ -2,6 +2,8 @@
 // later.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "tests/onnx/model_text.h"
 
 namespace gantry {
@@ -136,6 +138,32 @@ TEST(SymbolicPad, FillsUpToAMultipleByAmountsThatExportersTurnAround) {
   EXPECT_EQ(graph.main.nodes().size(), 1U);
   const std::vector<std::pair<int64_t, int64_t>> rows = {{1, 4}, {4, 4}, {5, 8}, {7, 8}, {8, 8}};
   for (const auto& [n, filled] : rows) EXPECT_THAT(sizes(graph, n), ::testing::ElementsAre(filled, 3)) << n;
+}
+
+/// Whether all constraints hold where N is `n`.
+bool holds(const Graph& graph, int64_t n) {
+  return std::ranges::all_of(graph.main.constraints, [&](const DimConstraint& c) {
+    return c.left.evaluate({{"N", n}}) == c.right.evaluate({{"N", n}});
+  });
+}
+
+TEST(SymbolicPad, NeedsWhatItCopies) {
+  const auto padded = [](const char* mode, const char* pads) {
+    return imported_graph(open_input("x", "2 N") + integers("pads", pads) +
+                              node("Pad", "x pads", "y",
+                                   attribute("mode", fmt::format("type: STRING s: '{}'", mode))),
+                          "y");
+  };
+  for (const char* pads : {"0 3 0 3", "0 3 0 0", "0 0 0 3"}) {
+    EXPECT_TRUE(holds(padded("reflect", pads), 4)) << pads;
+    EXPECT_FALSE(holds(padded("reflect", pads), 3)) << pads;
+    for (const char* mode : {"edge", "wrap"}) {
+      EXPECT_TRUE(holds(padded(mode, pads), 1)) << mode << " " << pads;
+      EXPECT_FALSE(holds(padded(mode, pads), 0)) << mode << " " << pads;
+    }
+  }
+  EXPECT_TRUE(padded("constant", "0 3 0 3").main.constraints.empty());
+  EXPECT_TRUE(padded("reflect", "1 -1 0 -2").main.constraints.empty()) << "what is cut is not copied";
 }
 
 // repeat_interleave(x, N, 0) of PyTorch's exporter.

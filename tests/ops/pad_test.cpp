@@ -54,5 +54,12 @@ TEST(Pad, CopiesFromShortAndLongRows) {
   }
 }
 
+TEST(Pad, WrapsAroundMoreThanOnce) {
+  for (int64_t columns : {3, 96}) {
+    check(PadMode::kWrap, 2, columns, {5, 0}, {4, 0});
+    check(PadMode::kWrap, 2, columns, {0, 2 * columns + 1}, {0, columns + 2});
+  }
+}
+
 }  // namespace
 }  // namespace gantry::testing
