@@ -27,6 +27,8 @@ Shape DataDims::of(Value* value, Elements elements, const std::string& node) {
   if (const auto known = known_.find({value, elements}); known != known_.end()) return known->second;
   Shape dims;
   if (!look_through(value, elements, node, dims)) dims = bind(value, elements, node);
+  // A constant that nothing reads is dropped when its body is whole, and another value may take its address.
+  if (value->is_constant() && value->users.empty()) return dims;
   return known_[{value, elements}] = dims;
 }
 

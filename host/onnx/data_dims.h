@@ -38,6 +38,7 @@ class DataDims {
   std::string symbol_of(const std::string& name, size_t element, size_t count);
 
   Importer& importer_;
+  /// Of values that live as long as the importer: results, parameters, and constants that something reads.
   std::map<std::pair<const Value*, Elements>, Shape> known_;
   std::map<std::string, Dim> negatives_;  ///< symbols of what is below 0, with those of what is above
 };
