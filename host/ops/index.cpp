@@ -22,8 +22,22 @@ void require_indices(const Node& node, size_t i) {
   require(dtype == DType::kI64 || dtype == DType::kI32, "indices must be i64 or i32, not {}", name_of(dtype));
 }
 
-void require_not_empty(const Dim& extent) {
-  require(!extent.is_constant() || extent.value() > 0, "cannot read from an axis of extent 0");
+/// Positions are brought to one that the axis has: it has an element, where there is any of `indices`.
+void require_readable(const Dim& extent, const Shape& indices, Function& function, const Node& node) {
+  Dim any = 1;  // 0 where there is none
+  for (const Dim& dim : indices) {
+    const Dim one = min(dim, 1);
+    const auto left = (extent - one).lower_bound();
+    if (one == Dim(0) || (left && *left >= 0)) return;
+    if (!(one == Dim(1))) any = any * dim;
+  }
+  ops::require_at_least(extent - min(any, 1), 0, function, node, "cannot read from an axis of extent 0");
+}
+
+/// Whether that is known. Then none is read when the model runs, and any value stands for an element.
+bool has_no_elements(const Expr& extent) {
+  const auto* known = extent.as<IntImmNode>();
+  return known != nullptr && known->value == 0;
 }
 
 using ops::clamped_position;
@@ -41,12 +55,12 @@ OpDef indexing(const OpHandle& handle, std::vector<std::string> inputs, Body bod
 
 // --- gather
 
-std::vector<TensorType> infer_gather(const Node& node, Function&) {
+std::vector<TensorType> infer_gather(const Node& node, Function& function) {
   const TensorType &x = input_type(node, 0), &indices = input_type(node, 1);
   int64_t axis = node.attrs_as<AxisAttrs>().axis;
   require_indices(node, 1);
   ops::require_axis(axis, x.rank());
-  require_not_empty(x.shape[static_cast<size_t>(axis)]);
+  require_readable(x.shape[static_cast<size_t>(axis)], indices.shape, function, node);
   Shape shape(x.shape.begin(), x.shape.begin() + axis);
   shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
   shape.insert(shape.end(), x.shape.begin() + axis + 1, x.shape.end());
@@ -55,34 +69,40 @@ std::vector<TensorType> infer_gather(const Node& node, Function&) {
 
 Expr gather(const Node& node, const std::vector<Tensor>& in, const std::vector<Expr>& i) {
   int64_t axis = node.attrs_as<AxisAttrs>().axis;
+  const Expr extent = in[0].shape()[static_cast<size_t>(axis)];
+  if (has_no_elements(extent)) return const_of(in[0].dtype(), 0);
   auto middle = i.begin() + axis, rest = middle + in[1].rank();
   std::vector<Expr> at(i.begin(), middle);
-  at.push_back(clamped_position(in[1]({middle, rest}), in[0].shape()[static_cast<size_t>(axis)]));
+  at.push_back(clamped_position(in[1]({middle, rest}), extent));
   at.insert(at.end(), rest, i.end());
   return in[0](at);
 }
 
 // --- gather_elements
 
-std::vector<TensorType> infer_gather_elements(const Node& node, Function&) {
+std::vector<TensorType> infer_gather_elements(const Node& node, Function& function) {
   const TensorType &x = input_type(node, 0), &indices = input_type(node, 1);
   size_t axis = static_cast<size_t>(node.attrs_as<AxisAttrs>().axis);
   require_indices(node, 1);
   ops::require_axis(node.attrs_as<AxisAttrs>().axis, x.rank());
   require(x.rank() == indices.rank(), "data {} and indices {} must have one rank", x.str(), indices.str());
   for (size_t d = 0; d < x.shape.size(); ++d) {
-    require_not_empty(x.shape[d]);
-    bool outside = d != axis && x.shape[d].is_constant() && indices.shape[d].is_constant() &&
-                   indices.shape[d].value() > x.shape[d].value();
-    require(!outside, "indices {} are larger than the data {}", indices.str(), x.str());
+    if (d == axis) {
+      require_readable(x.shape[d], indices.shape, function, node);
+      continue;
+    }
+    ops::require_at_least(x.shape[d] - indices.shape[d], 0, function, node,
+                          fmt::format("indices {} are larger than the data {}", indices.str(), x.str()));
   }
   return {{x.dtype, indices.shape}};
 }
 
 Expr gather_elements(const Node& node, const std::vector<Tensor>& in, const std::vector<Expr>& i) {
   size_t axis = static_cast<size_t>(node.attrs_as<AxisAttrs>().axis);
+  const Expr extent = in[0].shape()[axis];
+  if (has_no_elements(extent)) return const_of(in[0].dtype(), 0);
   std::vector<Expr> at = i;
-  at[axis] = clamped_position(in[1](i), in[0].shape()[axis]);
+  at[axis] = clamped_position(in[1](i), extent);
   return in[0](at);
 }
 
@@ -97,12 +117,14 @@ std::vector<TensorType> infer_gather_nd(const Node& node, Function& function) {
   int64_t depth = indices.shape.back().value();
   require(batch >= 0 && batch < indices.rank() && depth >= 1 && batch + depth <= x.rank(),
           "indices {} do not index into {} after {} batch dimensions", indices.str(), x.str(), batch);
+  Shape shape(indices.shape.begin(), indices.shape.end() - 1);
   for (int64_t d = 0; d < batch + depth; ++d) {
     size_t at = static_cast<size_t>(d);
-    require_not_empty(x.shape[at]);
-    if (d < batch) ops::unify(x.shape[at], indices.shape[at], function, node, "batch dimensions");
+    if (d < batch)
+      ops::unify(x.shape[at], indices.shape[at], function, node, "batch dimensions");
+    else
+      require_readable(x.shape[at], shape, function, node);
   }
-  Shape shape(indices.shape.begin(), indices.shape.end() - 1);
   shape.insert(shape.end(), x.shape.begin() + batch + depth, x.shape.end());
   return {{x.dtype, shape}};
 }
@@ -113,9 +135,11 @@ Expr gather_nd(const Node& node, const std::vector<Tensor>& in, const std::vecto
   auto tail = i.begin() + in[1].rank() - 1;
   std::vector<Expr> at(i.begin(), i.begin() + batch);
   for (int64_t d = 0; d < depth; ++d) {
+    const Expr extent = in[0].shape()[static_cast<size_t>(batch + d)];
+    if (has_no_elements(extent)) return const_of(in[0].dtype(), 0);
     std::vector<Expr> where(i.begin(), tail);
     where.push_back(d);
-    at.push_back(clamped_position(in[1](where), in[0].shape()[static_cast<size_t>(batch + d)]));
+    at.push_back(clamped_position(in[1](where), extent));
   }
   at.insert(at.end(), tail, i.end());
   return in[0](at);

@@ -152,6 +152,17 @@ TEST(Unique, OfTruthsFalseComesFirst) {
   EXPECT_THAT(integers(3, 2), ElementsAre(1, 3));
 }
 
+TEST(Unique, OfNothingIsNothing) {
+  using namespace model_text;  // NOLINT
+  const std::string outputs = "y first inverse counts";
+  const std::string none = "initializer { name: 'x' dims: 0 data_type: 1 } ";
+  for (const int64_t is_sorted : {0, 1}) {
+    const std::string nodes = none + node("Unique", "x", outputs, integer("sorted", is_sorted));
+    for (const std::vector<double>& result : results(parse(nodes, {}, outputs, kNewest), {}))
+      EXPECT_THAT(result, ElementsAre());
+  }
+}
+
 // 0x38 is 1 and 0x40 is 2.
 TEST(Pad, TakesAPaddingValueOfEightBits) {
   const std::string text =

@@ -17,6 +17,17 @@ std::vector<std::string> output_types(const Graph& graph) {
   return types;
 }
 
+/// Whether all constraints hold for these sizes.
+bool hold(const Graph& graph, const std::map<std::string, int64_t>& sizes) {
+  return std::ranges::all_of(graph.main.constraints, [&](const DimConstraint& c) {
+    return c.left.evaluate(sizes) == c.right.evaluate(sizes);
+  });
+}
+/// The same where N is `n`.
+bool holds(const Graph& graph, int64_t n) {
+  return hold(graph, {{"N", n}});
+}
+
 TEST(SymbolicAttention, APastOfAnyLengthGrowsByTheQueries) {
   const Graph graph = imported_graph(
       open_input("q", "B L 32") + open_input("k", "B L 16") + open_input("v", "B L 16") +
@@ -67,9 +78,9 @@ TEST(SymbolicEinsum, ADiagonalNeedsAsManyRowsAsColumns) {
                          node("Einsum", "x", "y", attribute("equation", "type: STRING s: '...ii->...i'")),
                      "y");
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(B, N), f32]"));
-  ASSERT_EQ(graph.main.constraints.size(), 1U);
-  EXPECT_EQ(graph.main.constraints.front().left.str(), "N");
-  EXPECT_EQ(graph.main.constraints.front().right.str(), "M");
+  for (const int64_t n : {0, 1, 3}) {
+    for (const int64_t m : {0, 1, 3}) EXPECT_EQ(hold(graph, {{"N", n}, {"M", m}}), n == m) << n << " " << m;
+  }
 }
 
 TEST(SymbolicScatter, HasNoMoreIndicesThanElementsBesideItsAxis) {
@@ -84,6 +95,42 @@ TEST(SymbolicScatter, HasNoMoreIndicesThanElementsBesideItsAxis) {
     const std::map<std::string, int64_t> sizes{{"N", 3}, {"M", m}};
     EXPECT_EQ(left.evaluate(sizes) == right.evaluate(sizes), m <= 3) << m;
   }
+}
+
+struct Gathering {
+  const char *op, *data, *indices;
+  int64_t axis = 0;
+
+  Graph graph() const {
+    const std::string along = std::string(op) == "GatherND" ? "" : integer("axis", axis);
+    return imported_graph(open_input("x", data) + open_input("i", indices, 7) + node(op, "x i", "y", along),
+                          "y");
+  }
+};
+
+TEST(SymbolicGather, NeedsAnElementForAnIndex) {
+  const Gathering some[] = {{"Gather", "N 4", ""},
+                            {"Gather", "4 N", "2 3", 1},
+                            {"GatherElements", "N 4", "2 4"},
+                            {"GatherND", "5 N", "3 2"}};
+  for (const Gathering& each : some) {
+    EXPECT_TRUE(holds(each.graph(), 1)) << each.op;
+    EXPECT_FALSE(holds(each.graph(), 0)) << each.op;
+  }
+  const Graph open = Gathering{"Gather", "N 4", "M"}.graph();
+  EXPECT_FALSE(hold(open, {{"N", 0}, {"M", 2}}));
+  EXPECT_TRUE(hold(open, {{"N", 0}, {"M", 0}})) << "nothing is read";
+  EXPECT_TRUE(hold(open, {{"N", 1}, {"M", 2}}));
+}
+
+TEST(SymbolicGather, NeedsNothingWhereThereIsOne) {
+  const Gathering some[] = {{"Gather", "30 4", "N M"}, {"Gather", "N 4", "N M"}};
+  for (const Gathering& each : some) EXPECT_TRUE(each.graph().main.constraints.empty()) << each.data;
+}
+
+TEST(SymbolicGather, HasNoMoreIndicesThanElementsBesideItsAxis) {
+  const Graph graph = Gathering{"GatherElements", "N 4", "M 4", 1}.graph();
+  for (const int64_t m : {0, 2, 3, 4}) EXPECT_EQ(hold(graph, {{"N", 3}, {"M", m}}), m <= 3) << m;
 }
 
 TEST(SymbolicReverse, EachSequenceIsTurnedAroundWithinItsLength) {
@@ -138,13 +185,6 @@ TEST(SymbolicPad, FillsUpToAMultipleByAmountsThatExportersTurnAround) {
   EXPECT_EQ(graph.main.nodes().size(), 1U);
   const std::vector<std::pair<int64_t, int64_t>> rows = {{1, 4}, {4, 4}, {5, 8}, {7, 8}, {8, 8}};
   for (const auto& [n, filled] : rows) EXPECT_THAT(sizes(graph, n), ::testing::ElementsAre(filled, 3)) << n;
-}
-
-/// Whether all constraints hold where N is `n`.
-bool holds(const Graph& graph, int64_t n) {
-  return std::ranges::all_of(graph.main.constraints, [&](const DimConstraint& c) {
-    return c.left.evaluate({{"N", n}}) == c.right.evaluate({{"N", n}});
-  });
 }
 
 TEST(SymbolicPad, NeedsWhatItCopies) {
