@@ -158,10 +158,22 @@ ContentsResult logical_not(NodeImport& n) {
   return c;
 }
 
+/// Whether a reduction leaves its data as they are: one that is told to do so where it has no axes. Nothing where only
+/// the running model knows whether there are any.
+std::optional<bool> reduces_nothing(NodeImport& n) {
+  if (n.integer("noop_with_empty_axes", 0) == 0) return false;
+  if (!n.has(1)) return n.integer_list("axes").empty();
+  const auto axes = n.contents(1);
+  return axes ? std::optional(axes->dims.empty()) : std::nullopt;
+}
+
 /// ReduceProd, ReduceSum, ReduceMax, ReduceMin of a whole vector.
 ContentsResult reduce(NodeImport& n, const std::function<Dim(const Dim&, const Dim&)>& f) {
   auto c = n.contents(0);
   if (!c || c->is_scalar() || c->dims.empty()) return std::nullopt;
+  const std::optional<bool> nothing = reduces_nothing(n);
+  if (!nothing) return std::nullopt;
+  if (*nothing) return c;
   Dim total = c->dims[0];
   for (size_t i = 1; i < c->dims.size(); ++i) total = f(total, c->dims[i]);
   return n.integer("keepdims", 1) == 0 ? Contents::scalar(total, c->dtype)

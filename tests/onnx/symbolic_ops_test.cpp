@@ -257,5 +257,22 @@ TEST(SymbolicContents, OfAOneHotLieAlongItsAxis) {
   EXPECT_THAT(actual.at(1), ::testing::ElementsAre(7, 7, 9, 7, 7, 9, 9, 7, 7));
 }
 
+// Of a reduction without axes that is told to do nothing then.
+TEST(SymbolicContents, StayWhereNothingIsReduced) {
+  const Inputs inputs = {{"x", random({2, 3}, 1)}};
+  const std::string noop = integer("noop_with_empty_axes", 1) + integer("keepdims", 0);
+  const std::string nodes =
+      node("Shape", "x", "s") + node("ReduceSum", "s", "same", noop) + integers("none", "") +
+      node("ReduceMax", "s none", "too", noop) + integers("first", "0") +
+      node("ReduceProd", "s first", "count", noop) + node("ReduceMin", "s", "least") +
+      node("Cast", "same", "y", integer("to", 1)) + node("Cast", "too", "z", integer("to", 1)) +
+      node("Cast", "count", "c", integer("to", 1)) + node("Cast", "least", "l", integer("to", 1));
+  const auto actual = results(parse(nodes, inputs, "y z c l", kNewest), inputs);
+  EXPECT_THAT(actual.at(0), ::testing::ElementsAre(2, 3));
+  EXPECT_THAT(actual.at(1), ::testing::ElementsAre(2, 3));
+  EXPECT_THAT(actual.at(2), ::testing::ElementsAre(6));
+  EXPECT_THAT(actual.at(3), ::testing::ElementsAre(2));
+}
+
 }  // namespace
 }  // namespace gantry
