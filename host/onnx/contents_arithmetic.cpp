@@ -3,6 +3,7 @@
 
 #include "host/onnx/contents_rules.h"
 #include "host/onnx/node_import.h"
+#include "host/tensor/fold.h"
 
 namespace gantry {
 namespace {
@@ -18,11 +19,11 @@ ContentsResult cast(NodeImport& n) {
   if (!c) return std::nullopt;
   DType to = n.cast_target();
   if (!is_index_dtype(to)) return std::nullopt;
-  if (to == DType::kBool) {
-    for (Dim& d : c->dims) {
-      if (!d.is_constant()) return std::nullopt;
-      d = d.value() != 0 ? 1 : 0;
-    }
+  for (Dim& d : c->dims) {
+    if (d.is_constant())
+      d = wrap_integer(to, d.value());
+    else if (to == DType::kBool)
+      return std::nullopt;
   }
   c->dtype = to;
   return c;
@@ -47,6 +48,29 @@ ContentsResult zip(NodeImport& n, DType result_dtype,
   Contents result = with_dims(a->is_scalar() ? *b : *a, std::move(dims));
   result.dtype = result_dtype == DType::kBool ? result_dtype : a->dtype;
   return result;
+}
+
+/// The sum, difference, product or extremum of elements of that type. Known numbers are computed as kernels
+/// do it, and wrap around where the type does not hold the result; sizes fit.
+Dim computed(BinaryOp op, const Dim& a, const Dim& b, DType dtype) {
+  if (a.is_constant() && b.is_constant()) return fold_integers(op, dtype, a.value(), b.value()).value();
+  switch (op) {
+    case BinaryOp::kAdd:
+      return a + b;
+    case BinaryOp::kSub:
+      return a - b;
+    case BinaryOp::kMul:
+      return a * b;
+    case BinaryOp::kMax:
+      return max(a, b);
+    default:
+      return min(a, b);
+  }
+}
+
+ContentsResult arithmetic(NodeImport& n, BinaryOp op) {
+  return zip(n, DType::kI64,
+             [op, dtype = n.type(0).dtype](const Dim& a, const Dim& b) { return computed(op, a, b, dtype); });
 }
 
 bool never_negative(const Dim& d) {
@@ -80,6 +104,8 @@ std::optional<Dim> truncated_remainder(const Dim& a, const Dim& b) {
 
 /// a < b, if that is certain for all symbol values.
 std::optional<Dim> certainly_less(const Dim& a, const Dim& b) {
+  // How far apart numbers are may fit into no dimension.
+  if (a.is_constant() && b.is_constant()) return Dim(a.value() < b.value() ? 1 : 0);
   auto forward = (b - a).lower_bound(), backward = (a - b).lower_bound();
   if (forward && *forward > 0) return Dim(1);
   if (backward && *backward >= 0) return Dim(0);
@@ -88,19 +114,20 @@ std::optional<Dim> certainly_less(const Dim& a, const Dim& b) {
 
 std::optional<Dim> certainly_equal(const Dim& a, const Dim& b) {
   if (a == b) return Dim(1);
+  if (a.is_constant() && b.is_constant()) return Dim(0);
   auto less = certainly_less(a, b), greater = certainly_less(b, a);
   bool different = provably_different(a, b) || (less && *less == Dim(1)) || (greater && *greater == Dim(1));
   return different ? std::optional(Dim(0)) : std::nullopt;
 }
 
 ContentsResult add(NodeImport& n) {
-  return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(a + b); });
+  return arithmetic(n, BinaryOp::kAdd);
 }
 ContentsResult subtract(NodeImport& n) {
-  return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(a - b); });
+  return arithmetic(n, BinaryOp::kSub);
 }
 ContentsResult multiply(NodeImport& n) {
-  return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(a * b); });
+  return arithmetic(n, BinaryOp::kMul);
 }
 ContentsResult divide_all(NodeImport& n) {
   return zip(n, DType::kI64, divide);
@@ -110,11 +137,11 @@ ContentsResult mod_all(NodeImport& n) {
 }
 ContentsResult maximum(NodeImport& n) {
   if (n.input_count() != 2) return std::nullopt;
-  return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(max(a, b)); });
+  return arithmetic(n, BinaryOp::kMax);
 }
 ContentsResult minimum(NodeImport& n) {
   if (n.input_count() != 2) return std::nullopt;
-  return zip(n, DType::kI64, [](const Dim& a, const Dim& b) { return std::optional(min(a, b)); });
+  return arithmetic(n, BinaryOp::kMin);
 }
 ContentsResult equal(NodeImport& n) {
   return zip(n, DType::kBool, certainly_equal);
@@ -147,7 +174,7 @@ ContentsResult where(NodeImport& n) {
 ContentsResult negative(NodeImport& n) {
   auto c = n.elements(0);
   if (!c) return std::nullopt;
-  for (Dim& d : c->dims) d = Dim(0) - d;
+  for (Dim& d : c->dims) d = computed(BinaryOp::kSub, 0, d, c->dtype);
   return c;
 }
 
@@ -158,8 +185,8 @@ ContentsResult logical_not(NodeImport& n) {
   return c;
 }
 
-/// Whether a reduction leaves its data as they are: one that is told to do so where it has no axes. Nothing where only
-/// the running model knows whether there are any.
+/// Whether a reduction leaves its data as they are: one that is told to do so where it has no axes. Nothing
+/// where only the running model knows whether there are any.
 std::optional<bool> reduces_nothing(NodeImport& n) {
   if (n.integer("noop_with_empty_axes", 0) == 0) return false;
   if (!n.has(1)) return n.integer_list("axes").empty();
@@ -168,28 +195,28 @@ std::optional<bool> reduces_nothing(NodeImport& n) {
 }
 
 /// ReduceProd, ReduceSum, ReduceMax, ReduceMin of a whole vector.
-ContentsResult reduce(NodeImport& n, const std::function<Dim(const Dim&, const Dim&)>& f) {
+ContentsResult reduce(NodeImport& n, BinaryOp op) {
   auto c = n.contents(0);
   if (!c || c->is_scalar() || c->dims.empty()) return std::nullopt;
   const std::optional<bool> nothing = reduces_nothing(n);
   if (!nothing) return std::nullopt;
   if (*nothing) return c;
   Dim total = c->dims[0];
-  for (size_t i = 1; i < c->dims.size(); ++i) total = f(total, c->dims[i]);
+  for (size_t i = 1; i < c->dims.size(); ++i) total = computed(op, total, c->dims[i], c->dtype);
   return n.integer("keepdims", 1) == 0 ? Contents::scalar(total, c->dtype)
                                        : Contents::vector({total}, c->dtype);
 }
 ContentsResult reduce_prod(NodeImport& n) {
-  return reduce(n, [](const Dim& a, const Dim& b) { return a * b; });
+  return reduce(n, BinaryOp::kMul);
 }
 ContentsResult reduce_sum(NodeImport& n) {
-  return reduce(n, [](const Dim& a, const Dim& b) { return a + b; });
+  return reduce(n, BinaryOp::kAdd);
 }
 ContentsResult reduce_max(NodeImport& n) {
-  return reduce(n, [](const Dim& a, const Dim& b) { return max(a, b); });
+  return reduce(n, BinaryOp::kMax);
 }
 ContentsResult reduce_min(NodeImport& n) {
-  return reduce(n, [](const Dim& a, const Dim& b) { return min(a, b); });
+  return reduce(n, BinaryOp::kMin);
 }
 
 constexpr ContentsRule kRules[] = {

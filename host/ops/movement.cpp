@@ -162,8 +162,8 @@ void add_slice(OpSet& set) {
 
 // --- pad
 
-/// How many elements an axis must have for `amount` in front of it, or behind. A reflection turns round once, and does
-/// not copy the element at which it does.
+/// How many elements an axis must have for `amount` in front of it, or behind. A reflection turns round once,
+/// and does not copy the element at which it does.
 Dim needed_extent(PadMode mode, const Dim& amount) {
   if (mode == PadMode::kConstant) return 0;
   const Dim one = min(amount, 1);  // none where there is nothing to copy

@@ -37,8 +37,8 @@ struct StridedSliceAttrs : AttrsOf<StridedSliceAttrs> {
 };
 
 enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kWrap };
-/// pad: amounts an axis, >= 0 (cutting is a slice). What is copied must be there: an axis that is
-/// padded has an element, and for a reflection more than each amount; wrapping goes round as often as it takes.
+/// pad: amounts an axis, >= 0 (cutting is a slice). What is copied must be there: an axis that is padded has
+/// an element, and for a reflection more than each amount; wrapping goes round as often as it takes.
 struct PadAttrs : AttrsOf<PadAttrs> {
   Shape before, after;
   PadMode mode = PadMode::kConstant;

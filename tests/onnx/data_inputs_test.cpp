@@ -286,14 +286,15 @@ TEST(PadByData, AmountsThatAreSizesTooMustNotBeNegative) {
 
 // --- branches
 
-// What NonZero of constants counts is a constant that the branch drops when it is whole: what the other branch reads
-// first comes to lie where that lay.
+// What NonZero of constants counts is a constant that the branch drops when it is whole: what the other
+// branch reads first comes to lie where that lay.
 TEST(SizesInABranch, AreNotThoseOfTheOther) {
   const auto branch = [](const std::string& nodes, const std::string& result) {
     return "type: GRAPH g { name: 'b' " + nodes + output_list(result) + "}";
   };
   const std::string places = node("ConstantOfShape", "five", "zeros") + node("NonZero", "zeros", "table") +
-                             node("Squeeze", "table first", "row") + node("Cast", "row", "a", integer("to", 1));
+                             node("Squeeze", "table first", "row") +
+                             node("Cast", "row", "a", integer("to", 1));
   const std::string nodes =
       known("five", {{1}, {5}, DType::kI64}) + known("first", {{1}, {0}, DType::kI64}) +
       node("Cast", "k", "c", integer("to", 9)) +

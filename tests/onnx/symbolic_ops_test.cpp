@@ -257,6 +257,47 @@ TEST(SymbolicContents, OfAOneHotLieAlongItsAxis) {
   EXPECT_THAT(actual.at(1), ::testing::ElementsAre(7, 7, 9, 7, 7, 9, 9, 7, 7));
 }
 
+/// The elements of `name`, a tensor of i64, that these nodes compute of constants.
+std::vector<double> computed(const std::string& nodes, const std::string& name) {
+  return results(parse(nodes, {}, name, kNewest), {}).at(0);
+}
+
+TEST(KnownNumbers, WrapAroundAsTheirTypesDo) {
+  const std::string narrow = integer("to", 6), wide = integer("to", 7);
+  const std::string low = integers("long", "4294967301 -4294967297") + node("Cast", "long", "short", narrow) +
+                          node("Cast", "short", "low", wide);
+  EXPECT_THAT(computed(low, "low"), ::testing::ElementsAre(5, -1));
+
+  const std::string numbers = integers("most", "2147483647 65536 -2147483647") + integers("two", "2") +
+                              node("Cast", "most", "a", narrow) + node("Cast", "two", "b", narrow);
+  const auto of_i32 = [&](const char* op) {
+    return computed(numbers + node(op, "a b", "c") + node("Cast", "c", "d", wide), "d");
+  };
+  EXPECT_THAT(of_i32("Add"), ::testing::ElementsAre(-2147483647, 65538, -2147483645));
+  EXPECT_THAT(of_i32("Sub"), ::testing::ElementsAre(2147483645, 65534, 2147483647));
+  EXPECT_THAT(of_i32("Mul"), ::testing::ElementsAre(-2, 131072, 2));
+  const std::string sign = numbers + node("Add", "a b", "c") + node("Sub", "b b", "zero") +
+                           node("Less", "c zero", "is_below") + node("Cast", "is_below", "d", wide);
+  EXPECT_THAT(computed(sign, "d"), ::testing::ElementsAre(1, 0, 1));
+}
+
+TEST(KnownNumbers, OfTheWidestTypeMayBeItsLast) {
+  const double largest = 0x1p63, least = -0x1p63;  // as doubles
+  const std::string numbers =
+      integers("a", "9223372036854775807 -9223372036854775808") + integers("one", "1");
+  EXPECT_THAT(computed(numbers + node("Add", "a one", "y"), "y"), ::testing::ElementsAre(least, least));
+  EXPECT_THAT(computed(numbers + node("Sub", "a one", "y"), "y"), ::testing::ElementsAre(largest, largest));
+  EXPECT_THAT(computed(numbers + node("Mul", "a a", "y"), "y"), ::testing::ElementsAre(1, 0));
+  EXPECT_THAT(computed(numbers + node("Neg", "a", "y"), "y"), ::testing::ElementsAre(least, least));
+  EXPECT_THAT(computed(numbers + node("Max", "a one", "y"), "y"), ::testing::ElementsAre(largest, 1));
+  EXPECT_THAT(computed(numbers + node("ReduceSum", "a", "y"), "y"), ::testing::ElementsAre(-1));
+  for (const char* op : {"Less", "Equal"}) {
+    const std::string nodes = numbers + node(op, "a one", "c") + node("Cast", "c", "y", integer("to", 7));
+    const double is_less = std::string(op) == "Less" ? 1 : 0;
+    EXPECT_THAT(computed(nodes, "y"), ::testing::ElementsAre(0, is_less)) << op;
+  }
+}
+
 // Of a reduction without axes that is told to do nothing then.
 TEST(SymbolicContents, StayWhereNothingIsReduced) {
   const Inputs inputs = {{"x", random({2, 3}, 1)}};
