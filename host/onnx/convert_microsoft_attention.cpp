@@ -281,6 +281,8 @@ void convert_projected_attention(NodeImport& n, const ProjectedAttention& attent
   core.scale = scale_of(n, core.query);
   Dim past = 0;
   if (n.has(attention.past)) {
+    if (n.integer("past_present_share_buffer", 0) != 0)
+      n.unsupported(UnsupportedKind::kAttribute, "past_present_share_buffer");
     const Term kept = Term::input(n, attention.past);
     past = append(core, kept.sliced(0, 0, 1).squeezed(0), kept.sliced(0, 1, 2).squeezed(0));
   }

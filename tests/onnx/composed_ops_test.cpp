@@ -330,6 +330,23 @@ TEST(MicrosoftAttention, AMaskOfTwoNumbersASequenceSaysWhereItsKeysEndAndBegin) 
   expect_near(actual, expected, 1e-5);
 }
 
+TEST(MicrosoftAttention, OfACacheThatItsResultIsWrittenIntoIsToldByName) {
+  const auto cached = [](int64_t shares) {
+    const Inputs inputs{
+        {"x", random({1, 2, 4}, 1)}, {"w", random({4, 12}, 2)}, {"p", random({2, 1, 1, 3, 4}, 3)}};
+    const std::string attributes =
+        kMicrosoft + integer("num_heads", 1) + integer("past_present_share_buffer", shares);
+    return results(parse(node("Attention", "x w - - p", "y z", attributes), inputs, "y z", kNewest), inputs);
+  };
+  EXPECT_EQ(cached(0)[1].size(), 2u * (3 + 2) * 4);
+  try {
+    cached(1);
+    FAIL() << "the cache is taken for one that grows";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("past_present_share_buffer"));
+  }
+}
+
 TEST(MultiHeadAttention, KeysThatTheMaskLeavesOutHaveNoWeight) {
   constexpr size_t kLength = 3, kKeys = 4, kHeads = 2, kSize = 4;
   const Given query = random({1, kLength, kHeads * kSize}, 1), key = random({1, kKeys, kHeads * kSize}, 2);
