@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/dim_bounds.h"
 #include "host/onnx/term.h"
 #include "host/ops/norm.h"
 #include "host/ops/scatter.h"
@@ -64,18 +65,22 @@ void convert_ngram_repeat_block(NodeImport& n) {
   if (ids.rank() != 2 || scores.rank() != 2 || size < 1)
     n.fail("its tokens {} and scores {} should have 2 dimensions, and its ngram_size {} be positive",
            n.type(0).str(), n.type(1).str(), size);
-  const Dim length = ids.dim(1), count = length - (size - 1);  // n-grams that there are
-  if (count.is_constant() && count.value() < 1) return n.set(0, scores);
+  const Dim length = ids.dim(1), count = larger(length - (size - 1), 0);  // n-grams that there are
+  if (count == Dim(0)) return n.set(0, scores);
   Term repeats = Term::filled(n, DType::kI32, 1, {ids.dim(0), count});
   for (int64_t i = 0; i < size - 1; ++i) {
-    const Term last = ids.sliced(1, count + i, count + i + 1);
-    repeats = repeats * equal(ids.sliced(1, i, count + i), last).cast(DType::kI32);
+    // Beside each n-gram, so that nothing is read where there is none.
+    const Term place = Term::dimensions(n, {length - (size - 1) + i}).broadcast({count});
+    const Dim begin = smaller(i, length);
+    repeats =
+        repeats * equal(ids.sliced(1, begin, begin + count), gather(ids, place, 1)).cast(DType::kI32);
   }
   auto attrs = std::make_shared<ScatterAttrs>();
   attrs->axis = 1;
   attrs->reduction = ScatterReduction::kMax;
   const Term none = Term::filled(n, DType::kI32, 0, scores.shape());
-  const Term blocked(n, n.add(op::scatter_elements, {none, ids.sliced(1, size - 1, length), repeats}, attrs));
+  const Term ends = ids.sliced(1, length - count, length);
+  const Term blocked(n, n.add(op::scatter_elements, {none, ends, repeats}, attrs));
   n.set(0, where(less(blocked.number_like(0), blocked), -std::numeric_limits<double>::infinity(), scores));
 }
 

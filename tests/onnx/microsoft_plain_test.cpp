@@ -122,6 +122,25 @@ TEST(NGramRepeatBlock, TokensThatRepeatAnNGramHaveNoScore) {
   EXPECT_THAT(brief.with("ngram_size", int64_t{3}).run<float>(DType::kF32), ElementsAre(1, 2));
 }
 
+TEST(NGramRepeatBlock, OfFewerTokensThanAnNGramBlocksNothing) {
+  using namespace model_text;  // NOLINT
+  const std::string attributes = "domain: 'com.microsoft' " + integer("ngram_size", 3);
+  const Graph graph = imported_graph(open_input("ids", "1 N", 7) + open_input("scores", "1 4") +
+                                         node("NGramRepeatBlock", "ids scores", "y", attributes),
+                                     "y");
+  const auto after = [&](const std::vector<int64_t>& tokens) {
+    const Floats scores{1, 2, 3, 4};
+    const ConstantPtr ids =
+        make_constant({DType::kI64, {1, static_cast<int64_t>(tokens.size())}}, tokens.data());
+    const ConstantPtr given = make_constant({DType::kF32, {1, 4}}, scores.data());
+    return elements_of<float>(testing::interpret_function(graph.main, {ids, given}).at(0));
+  };
+  for (const std::vector<int64_t>& few : {std::vector<int64_t>{}, {1}, {1, 1}})
+    EXPECT_THAT(after(few), ElementsAre(1, 2, 3, 4)) << few.size();
+  EXPECT_THAT(after({1, 1, 1}), ElementsAre(1, -kInfinity, 3, 4));
+  EXPECT_THAT(after({1, 2, 3, 1, 2}), ElementsAre(1, 2, 3, -kInfinity));
+}
+
 TEST(GemmaRotaryEmbedding, TurnsQueriesAndKeys) {
   OneNode node = microsoft("GemmaRotaryEmbedding", 2);
   node.input<float>(DType::kF32, {1, 2, 2}, {0.5F, 1, -1, 2});
