@@ -8,9 +8,9 @@ namespace gantry::rpc {
 
 /// What the caller should do about a failure.
 enum class ErrorKind : unsigned char {
-  kRetry,      ///< the board is busy or a deadline passed: the same call may succeed later
+  kRetry,      ///< the board is busy, its disk is full, or a deadline passed: the same call may succeed later
   kReconnect,  ///< the connection or the board is gone: connect again, check address, key and network
-  kBoard,      ///< the board could not do it: the module crashed there, memory or disk ran out
+  kBoard,      ///< the board could not do it: the module crashed there, memory ran out
   kRequest,    ///< the request is wrong: fix the input
   kBug,        ///< gantry broke its own protocol: report it
 };

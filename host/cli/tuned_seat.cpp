@@ -28,7 +28,8 @@ std::chrono::milliseconds patience(double runs, double untuned_ms) {
 /// That count_process makes.
 constexpr double kRunsOfACount = 3;
 
-/// `run` of the trial's process: what the board cannot do is the trial's fault.
+/// `run` of the trial's process: what the board cannot do is the trial's fault. Not so what it could do later
+/// (kRetry), such as store a program where its disk is full.
 template <typename Run>
 auto of_trial(std::chrono::milliseconds deadline, const Run& run) {
   const Stopwatch taken;

@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +43,13 @@ std::uint64_t partial_room(const DirectoryEntry& entry) {
   if (!file || dot == std::string::npos || ::flock(file.get(), LOCK_SH | LOCK_NB) == 0)
     return file_bytes(entry);
   return std::max<std::uint64_t>(file_bytes(entry), std::strtoull(entry.name.c_str() + dot + 1, nullptr, 10));
+}
+
+/// Of the disk that the file is on; none: it does not tell, like one in memory that has no bound.
+std::optional<std::uint64_t> free_bytes(int file) {
+  struct statvfs status {};
+  if (::fstatvfs(file, &status) != 0 || status.f_blocks == 0) return std::nullopt;
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
 }
 
 bool same_state(const struct stat& a, const struct stat& b) {
@@ -177,27 +185,34 @@ bool SegmentCache::evict(const DirectoryEntry& entry) const {
 }
 
 /// With the right to the cache's room: finds it for a file of the directory of partial ones that is going to
-/// have `incoming` bytes.
+/// have `incoming` bytes. Whether the disk, which others use too, has as many, only writing tells.
 void SegmentCache::make_room(std::uint64_t incoming, const std::string& own_name) const {
-  const auto full = [&](const std::string& why) {
-    return Error(ErrorKind::kBoard, "a segment of " + std::to_string(incoming >> 20) +
-                                        " MiB does not fit into the board's cache " + directory_.string() +
-                                        " of " + std::to_string(capacity_ >> 20) + " MiB" + why +
-                                        "; start gantry-device with a larger --cache-size");
+  const auto full = [&](ErrorKind kind, const std::string& why) {
+    return Error(kind, "a segment of " + std::to_string(incoming >> 20) +
+                           " MiB does not fit into the board's cache " + directory_.string() + " of " +
+                           std::to_string(capacity_ >> 20) + " MiB" + why +
+                           "; start gantry-device with a larger --cache-size");
   };
-  if (incoming > capacity_) throw full("");
+  if (incoming > capacity_) throw full(ErrorKind::kBoard, "");
   struct Candidate {
     DirectoryEntry entry;
     std::uint64_t bytes;
   };
   std::vector<Candidate> candidates;
-  std::uint64_t used = 0;
-  for (const DirectoryEntry& entry : list_files(segments_.get()))
-    candidates.push_back({entry, file_bytes(entry)});
-  for (const DirectoryEntry& entry : list_files(partial_.get()))
-    if (entry.name != own_name) candidates.push_back({entry, partial_room(entry)});
-  for (const Candidate& candidate : candidates) used += candidate.bytes;
-  if (used + incoming <= capacity_) return;
+  std::uint64_t used = 0, stored = 0;  // with all that others announced; on the disk
+  const auto count = [&](const DirectoryEntry& entry, std::uint64_t bytes) {
+    stored += file_bytes(entry);
+    if (entry.name == own_name) return;
+    used += bytes;
+    candidates.push_back({entry, bytes});
+  };
+  for (const DirectoryEntry& entry : list_files(segments_.get())) count(entry, file_bytes(entry));
+  for (const DirectoryEntry& entry : list_files(partial_.get())) count(entry, partial_room(entry));
+  const std::optional<std::uint64_t> spare = free_bytes(partial_.get());
+  const std::uint64_t disk = spare ? *spare + stored : capacity_;
+  // Where the disk is too small without any other segment, none is evicted for its sake.
+  const std::uint64_t most = disk < incoming ? capacity_ : std::min(capacity_, disk);
+  if (used + incoming <= most) return;
   std::map<std::string, timespec> uses;
   for (const DirectoryEntry& entry : list_files(used_.get())) uses.emplace(entry.name, entry.status.st_mtim);
   const auto last_use = [&](const Candidate& candidate) {
@@ -208,10 +223,10 @@ void SegmentCache::make_room(std::uint64_t incoming, const std::string& own_name
   std::sort(candidates.begin(), candidates.end(),
             [&](const Candidate& a, const Candidate& b) { return last_use(a) < last_use(b); });
   for (const Candidate& candidate : candidates) {
-    if (used + incoming <= capacity_) return;
+    if (used + incoming <= most) return;
     if (evict(candidate.entry)) used -= candidate.bytes;
   }
-  if (used + incoming > capacity_) throw full(", the rest of which is in use");
+  if (used + incoming > capacity_) throw full(ErrorKind::kRetry, ", the rest of which is in use");
 }
 
 fs::path default_cache_directory() {

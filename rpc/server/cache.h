@@ -56,17 +56,18 @@ class SegmentCache {
   /// resumption, and no room is kept for the rest.
   class Upload {
    public:
-    /// Evicts least recently used segments where need be. Throws Error(kBoard) if the segment does not fit
-    /// or cannot be stored, Error(kRetry) if the first `offset` bytes are not here (any more); then nothing
-    /// is left that was not there before.
+    /// Evicts least recently used segments where the cache's bound or the disk asks for it. Throws
+    /// Error(kBoard) if the segment is larger than the cache or cannot be stored, Error(kRetry) if what is in
+    /// use leaves no room, the disk is full, or the first `offset` bytes are not here (any more); then
+    /// nothing is left that was not there before.
     Upload(SegmentCache& cache, const DigestBytes& digest, std::uint64_t size, std::uint64_t offset);
     ~Upload();
     Upload(const Upload&) = delete;
     Upload& operator=(const Upload&) = delete;
     /// Where the next `size` bytes go.
     std::span<std::byte> next(std::size_t size) { return writer_->next(size); }
-    /// Stores what was put where next() said. Throws Error(kBoard) if the disk is full, maybe only for a
-    /// later piece, and from finish() at the latest.
+    /// Stores what was put where next() said. Throws Error(kRetry) if the disk is full, Error(kBoard) if it
+    /// fails otherwise, maybe only for a later piece, and from finish() at the latest.
     void put();
     /// Verifies the digest and publishes the file, which is brought to the disk from then on, at the latest
     /// before the cache's object is gone. Throws Error(kRequest) if the bytes are not the announced ones,

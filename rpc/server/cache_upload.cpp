@@ -15,8 +15,24 @@
 namespace gantry::rpc {
 namespace {
 
-std::string reason() {
-  return std::strerror(errno);
+bool is_full(int error) {
+  return error == ENOSPC || error == EDQUOT;
+}
+
+/// Of an errno. A disk that is full has room again some time: that says nothing of what is stored.
+ErrorKind kind_of(int error) {
+  return is_full(error) ? ErrorKind::kRetry : ErrorKind::kBoard;
+}
+
+std::string text_of(int error) {
+  return is_full(error) ? "its disk is full" : std::strerror(error);
+}
+
+/// By the errno of now.
+Error cannot_write(const std::filesystem::path& cache) {
+  const int error = errno;
+  return Error(kind_of(error),
+               "the board cannot write to its cache " + cache.string() + ": " + text_of(error));
 }
 
 std::uint64_t size_of(int file) {
@@ -49,7 +65,7 @@ void SegmentCache::Upload::reserve(std::uint64_t offset) {
       throw Error(ErrorKind::kRetry, "the part of the upload that arrived earlier is gone; try again");
     cache_.make_room(size_, name_);
     if (::ftruncate(file_.get(), static_cast<off_t>(offset)) != 0)
-      throw Error(ErrorKind::kBoard, "the board cannot write to its cache: " + reason());
+      throw cannot_write(cache_.directory());
   } catch (...) {
     if (size_of(file_.get()) == 0) remove();
     throw;
@@ -72,9 +88,7 @@ void SegmentCache::Upload::open_file(std::uint64_t offset) {
     file_.reset(::openat(directory, name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file_) ::flock(file_.get(), LOCK_EX | LOCK_NB);
   }
-  if (!file_)
-    throw Error(ErrorKind::kBoard,
-                "the board cannot write to its cache " + cache_.directory().string() + ": " + reason());
+  if (!file_) throw cannot_write(cache_.directory());
 }
 
 SegmentCache::Upload::~Upload() {
@@ -90,7 +104,8 @@ void SegmentCache::Upload::hash_existing(std::uint64_t bytes) {
   std::vector<std::byte> buffer(1 << 20);
   while (bytes > 0) {
     const ssize_t count = ::read(file_.get(), buffer.data(), std::min<std::uint64_t>(bytes, buffer.size()));
-    if (count <= 0) throw Error(ErrorKind::kBoard, "the board cannot read its cache: " + reason());
+    if (count <= 0)
+      throw Error(ErrorKind::kBoard, "the board cannot read its cache: " + text_of(errno));
     EVP_DigestUpdate(hash_.get(), buffer.data(), static_cast<std::size_t>(count));
     bytes -= static_cast<std::uint64_t>(count);
   }
@@ -101,13 +116,12 @@ void SegmentCache::Upload::put() {
 }
 
 void SegmentCache::Upload::give_up(int error) {
-  const std::string why = error == ENOSPC || error == EDQUOT ? "its disk is full" : std::strerror(error);
   remove();  // a disk that is full needs the space more than a resumption does
   writer_.reset();
   file_.reset();
-  throw Error(ErrorKind::kBoard, "the board cannot store the module in " + cache_.directory().string() +
-                                     ": " + why +
-                                     "; free some space there, or start gantry-device with another --cache");
+  throw Error(kind_of(error), "the board cannot store the module in " + cache_.directory().string() + ": " +
+                                  text_of(error) +
+                                  "; free some space there, or start gantry-device with another --cache");
 }
 
 UniqueFd SegmentCache::Upload::finish() {
@@ -136,7 +150,7 @@ void SegmentCache::Upload::publish() {
     const auto room = cache_.locks_.room();  // whoever counts sees it once
     if (::renameat(cache_.partial_.get(), name_.c_str(), cache_.segments_.get(), to_hex(digest_).c_str()) !=
         0)
-      throw Error(ErrorKind::kBoard, "the board cannot write to its cache: " + reason());
+      throw cannot_write(cache_.directory());
   }
   shared_ = false;
   struct stat status {};

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Tuning whose records are on a small disk that gets full: what was recorded stays, nothing wrong is added, and it ends.
+"""Tuning whose records, or whose board's programs, are on a small disk that gets full: what was recorded stays, nothing
+wrong is added, and it ends.
 
-usage: tune_disk_test.py GANTRY
+usage: tune_disk_test.py GANTRY GANTRY_DEVICE
 """
 import contextlib
 import json
@@ -10,11 +11,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 
-from program_under_test import ProgramTest
+from program_under_test import ProgramTest, board
 
 ProgramTest.GANTRY = str(pathlib.Path(sys.argv.pop(1)).absolute())
+DEVICE = str(pathlib.Path(sys.argv.pop(1)).absolute())
 
 # The disk stays until the input ends.
 HOLD = 'mount -t tmpfs -o size="$1" none disk && echo mounted && cat > /dev/null'
@@ -46,14 +49,14 @@ class Disk:
         return subprocess.run(self.there(*command), env=self.test.environment, text=True, capture_output=True, timeout=120,
                               check=False)
 
-    def rows(self):
+    def rows(self, records='disk/lab.db'):
         """The records in their order; none as long as there is no store."""
-        listed = self.run_there(self.test.GANTRY, 'records', 'list', 'disk/lab.db', '--json')
+        listed = self.run_there(self.test.GANTRY, 'records', 'list', records, '--json')
         self.test.assertNotIn('left out', listed.stderr)
         return json.loads(listed.stdout) if listed.returncode == 0 else []
 
     def fill(self):
-        with open(self.path('filler'), 'wb', buffering=0) as filler:
+        with open(self.path('filler'), 'ab', buffering=0) as filler:
             with contextlib.suppress(OSError):
                 while True:
                     filler.write(bytes(4096))
@@ -68,12 +71,12 @@ class Tuner:
     The number of trials ends it, if the time does not before: how much it does in that is the machine's matter.
     """
 
-    def __init__(self, test, disk, trials, time):
+    def __init__(self, test, disk, trials, time, *options, records='disk/lab.db'):
         self.folder = test.folder
         with open(self.folder / 'out', 'w') as out, open(self.folder / 'err', 'w') as err:
             self.process = subprocess.Popen(
                 disk.there(test.GANTRY, 'tune', '../m.onnx', '--precision', 'fp32', '--seed', '1', '--time', time,
-                           '--trials', str(trials), '--records', 'disk/lab.db', '--json'), env=test.environment, stdout=out, stderr=err)
+                           '--trials', str(trials), *options, '--records', records, '--json'), env=test.environment, stdout=out, stderr=err)
         test.addCleanup(self.stop)
 
     def printed(self):
@@ -156,6 +159,23 @@ class FullDisk(ProgramTest):
         self.assertEqual(tuner.code(), 1, tuner.said())
         self.assertIn('disk/lab.db: the disk is full', tuner.said())
         self.assertEqual(tuner.printed(), '')
+
+    def test_a_board_whose_disk_stays_full_ends_it_and_no_candidate_is_blamed(self):
+        disk = Disk(self, '64m')
+        with board(disk.there(DEVICE), disk.folder / 'disk') as address:
+            tuner = Tuner(self, disk, 10000, '300s', '--on', address, records='lab.db')
+            self.wait_until(lambda: tuner.has_ended() or disk.rows('lab.db'))
+            before = disk.rows('lab.db')
+            self.assertTrue(before, tuner.said())
+            # What the board evicts for a program is taken, too.
+            while not tuner.has_ended():
+                disk.fill()
+                time.sleep(0.001)
+            self.assertEqual(tuner.code(), 2, tuner.said())
+        self.assertIn('its disk is full', tuner.said())
+        after = disk.rows('lab.db')
+        self.assertEqual(after[:len(before)], before)
+        self.assertEqual({row['outcome'] for row in after} & {'crashed', 'timed-out'}, set(), tuner.said())
 
 
 if __name__ == '__main__':

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -360,6 +361,63 @@ TEST_F(Cache, SegmentThatWasUsedLastIsEvictedLast) {
   EXPECT_TRUE(cache.open(runtime::sha256(first), kMiB));
   EXPECT_FALSE(cache.open(runtime::sha256(second), kMiB));
   EXPECT_EQ(files_in(path() / "used"), 2u);
+}
+
+/// A disk of 4 MiB; none where this user may mount nothing.
+class SmallDisk {
+ public:
+  explicit SmallDisk(fs::path path) : path_(std::move(path)) {
+    fs::create_directory(path_);
+    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=4m") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  explicit operator bool() const { return mounted_; }
+  fs::path cache() const { return path_ / "cache"; }
+  void fill() const { std::ofstream(path_ / "filler") << std::string(4 * kMiB, 'x'); }
+
+ private:
+  fs::path path_;
+  bool mounted_ = false;
+};
+
+TEST_F(Cache, OnADiskSmallerThanTheBoundTheOldMakesRoomForTheNew) {
+  const SmallDisk disk(folder_.path() / "disk");
+  if (!disk) GTEST_SKIP() << "only root can mount a small disk";
+  const auto first = noise(3 * kMiB, 1), second = noise(3 * kMiB, 2);
+  ASSERT_TRUE(store(*std::make_unique<SegmentCache>(disk.cache(), 100 * kMiB), first));
+  SegmentCache cache(disk.cache(), 100 * kMiB);
+  EXPECT_TRUE(store(cache, second));
+  EXPECT_TRUE(cache.open(runtime::sha256(second), second.size()));
+  EXPECT_FALSE(cache.open(runtime::sha256(first), first.size()));
+}
+
+TEST_F(Cache, NothingIsEvictedForWhatTheDiskIsTooSmallFor) {
+  const SmallDisk disk(folder_.path() / "disk");
+  if (!disk) GTEST_SKIP() << "only root can mount a small disk";
+  const auto first = noise(kMiB, 1);
+  SegmentCache cache(disk.cache(), 100 * kMiB);
+  ASSERT_TRUE(store(cache, first));
+  EXPECT_THAT(error_of([&] { store(cache, noise(5 * kMiB, 2)); }), HasSubstr("disk is full"));
+  EXPECT_TRUE(cache.open(runtime::sha256(first), first.size()));
+}
+
+TEST_F(Cache, AFullDiskAsksToTryAgainLater) {
+  const SmallDisk disk(folder_.path() / "disk");
+  if (!disk) GTEST_SKIP() << "only root can mount a small disk";
+  SegmentCache cache(disk.cache(), 100 * kMiB);
+  disk.fill();
+  try {
+    store(cache, noise(kMiB));
+    ADD_FAILURE() << "it was stored";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kRetry);
+    EXPECT_THAT(error.what(), HasSubstr("its disk is full"));
+  }
+  EXPECT_EQ(files_in(disk.cache() / "partial"), 0u);
 }
 
 /// Writes down what is done to make a file last.
