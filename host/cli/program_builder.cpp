@@ -63,8 +63,14 @@ Built ProgramBuilder::built_here(const tune::Choices& choices) {
   } catch (const KnobMisfit& error) {
     return tune::Failure{Outcome::kMisfit, error.what()};
   } catch (const Error& error) {
+    expect_untuned_builds();
     return tune::Failure{Outcome::kBuildFailed, error.what()};
   }
+}
+
+/// Kernels may come from the cache; an image is linked anew each time, and code of GPUs assembled.
+void ProgramBuilder::expect_untuned_builds() const {
+  (void)network_.build(network_.untuned_choices());
 }
 
 void ProgramBuilder::use(std::unique_ptr<TuneMachines> hosts, const tune::Choices& untuned) {

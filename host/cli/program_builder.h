@@ -52,7 +52,10 @@ class ProgramBuilder {
  private:
   friend class BuildsAhead;
   TunedProgramPtr build_here(const tune::Choices& choices);
+  /// Errors: those that are not the choices' fault.
   Built built_here(const tune::Choices& choices);
+  /// Throws what keeps even the untuned choices from being built: no memory, open files or disk is left.
+  void expect_untuned_builds() const;
 
   const tune::Network& network_;
   /// Apart, so that what is built ahead drives out nothing that is compared with.

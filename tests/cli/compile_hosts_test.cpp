@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +24,7 @@
 #include "host/graph/graph.h"
 #include "host/ops/op.h"
 #include "host/records/generator.h"
+#include "host/support/error.h"
 #include "host/support/output_file.h"
 #include "host/support/stopwatch.h"
 #include "host/tune/search.h"
@@ -211,6 +213,23 @@ TEST_F(Hosts, SayWhyDecisionsGiveNoProgram) {
     ASSERT_NE(failure, nullptr);
     EXPECT_NE(failure->outcome, records::Outcome::kMeasured);
     EXPECT_FALSE(failure->why.empty());
+  }
+}
+
+TEST_F(Hosts, WhatThisMachineLacksIsNotTheChoicesFault) {
+  const std::vector<tune::Choices> wanted = others(1);
+  ASSERT_EQ(wanted.size(), 1u);
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit no_more{3, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &no_more), 0);
+  const BuildsAhead ahead(builder_, wanted, false);
+  ::setrlimit(RLIMIT_NOFILE, &usual);
+  try {
+    (void)ahead.get(0);
+    ADD_FAILURE() << "it is said to be built, or not to build";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("open files"));
   }
 }
 
