@@ -74,15 +74,20 @@ void LeaseMachine::saw_nothing(const SlurmError& error, Seconds now) {
   if (now - *unreachable_since_ >= longest) state_ = State::kGivenUp;
 }
 
-void LeaseMachine::saw(const std::vector<Job>& jobs, Seconds now) {
-  unreachable_since_.reset();
-  if (state_ != State::kQueued && state_ != State::kReady) return;
-  next_at_ = now + (state_ == State::kReady ? bounds_.look_every_ready : bounds_.look_every);
+const Job* LeaseMachine::own(const std::vector<Job>& jobs) const {
   const auto job = std::ranges::find_if(jobs, [&](const Job& candidate) {
     const auto comment = parse_comment(candidate.comment);
     return candidate.id == job_ && comment && comment->lease == lease_;
   });
-  if (job == jobs.end()) {
+  return job == jobs.end() ? nullptr : &*job;
+}
+
+void LeaseMachine::saw(const std::vector<Job>& jobs, Seconds now) {
+  unreachable_since_.reset();
+  if (state_ != State::kQueued && state_ != State::kReady) return;
+  next_at_ = now + (state_ == State::kReady ? bounds_.look_every_ready : bounds_.look_every);
+  const Job* const job = own(jobs);
+  if (job == nullptr) {
     if (now - submitted_at_ < bounds_.forgotten_after) return;
     const std::string why = fmt::format("Slurm has forgotten job {}: its controller was started again", job_);
     if (state_ == State::kQueued) return try_again(why, now);

@@ -59,6 +59,8 @@ class LeaseMachine {
 
   State state() const { return state_; }
   JobId job() const { return job_; }
+  /// Its job among those that Slurm knows; null: there is none, or another has got its number.
+  const Job* own(const std::vector<Job>& jobs) const;
   /// HOST:PORT of what is ready.
   const std::string& address() const { return address_; }
   /// For people: what it waits for, or why it is over.

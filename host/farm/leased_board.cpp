@@ -49,7 +49,7 @@ LeasedBoard::~LeasedBoard() {
 void LeasedBoard::cancel() noexcept {
   if (machine_.job() == 0 || over()) return;
   try {
-    slurm_.cancel(machine_.job());
+    if (machine_.own(slurm_.leases()) != nullptr) slurm_.cancel(machine_.job());
   } catch (const std::exception&) {
     // A job whose key nobody uses ends by itself.
   }

@@ -71,6 +71,7 @@ class Slurm {
   virtual JobId submit(const JobRequest& request) = 0;
   /// Leases that Slurm knows, of all users; ended ones for a while.
   virtual std::vector<Job> leases() = 0;
+  /// A lease: a job of another name that has the number is left alone.
   virtual void cancel(JobId job) = 0;
   virtual void set_comment(JobId job, const std::string& comment) = 0;
   virtual std::vector<NodeBoards> boards() = 0;

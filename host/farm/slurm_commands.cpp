@@ -160,7 +160,9 @@ std::vector<NodeBoards> SlurmCommands::boards() {
 }
 
 void SlurmCommands::cancel(JobId job) {
-  asked([&] { return run({"scancel", "--quiet", std::to_string(job)}); });
+  asked([&] {
+    return run({"scancel", "--quiet", fmt::format("--name={}", kLeaseJob), std::to_string(job)});
+  });
   if (jobs_.erase(job) > 0) will_->set(jobs_);
 }
 

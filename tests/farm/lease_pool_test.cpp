@@ -71,6 +71,11 @@ class PlayedSlurm : public Slurm {
     jobs_.at(job - 1).phase = JobPhase::kEnded;
     jobs_.at(job - 1).state = state;
   }
+  /// The controller has forgotten the job and given its number to another lease's.
+  void give_to_another(JobId job) {
+    const std::scoped_lock lock(mutex_);
+    jobs_.at(job - 1).comment = to_text({"another", "10.0.0.99:7453", ""});
+  }
   void set_boards(size_t boards) {
     const std::scoped_lock lock(mutex_);
     boards_ = boards;
@@ -388,6 +393,16 @@ TEST_F(Pool, ACompileHostIsAJobThatBuilds) {
   slurm_.set_boards(1);
   wait_until([&] { return held().size() == 1; });
   EXPECT_THAT(held()[0].words, HasSubstr("holds compile host 10.0.0.1:7453"));
+}
+
+TEST_F(Pool, AJobThatHasGotTheNumberOfItsOwnIsLeftAlone) {
+  make(1);
+  wait_until([&] { return held().size() == 1; });
+  slurm_.give_to_another(1);
+  const size_t looks = slurm_.looks();
+  wait_until([&] { return slurm_.looks() > looks; });
+  pool_.reset();
+  EXPECT_EQ(slurm_.jobs()[0].state, "RUNNING");
 }
 
 TEST_F(Pool, LeavesNoJobBehind) {

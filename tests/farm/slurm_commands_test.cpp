@@ -92,6 +92,13 @@ TEST_F(Commands, ACompileHostIsANodeOrAPartOfOne) {
   EXPECT_THAT(asked(), Not(Contains("--exclusive")));
 }
 
+TEST_F(Commands, OnlyALeaseIsCancelled) {
+  put("scancel", "");
+  SlurmCommands slurm;
+  slurm.cancel(17);
+  EXPECT_THAT(asked(), ::testing::ElementsAre("--quiet", "--name=gantry-lease", "17"));
+}
+
 TEST_F(Commands, ANodesAddressIsSlurms) {
   put("sinfo", "10.0.0.5  \n10.0.0.5  \n");
   SlurmCommands slurm;
