@@ -102,7 +102,7 @@ struct Record {
   std::string nodes;   ///< the nodes of that model that it comes from, as decision files have them
   std::string board;   ///< that measured, as `gantry boards` calls it; empty: this machine
   std::string beside;  ///< what else ran meanwhile; empty: nothing was seen
-  std::string date;    ///< of the end of the trial, UTC: "2026-11-27T08:05:00Z"
+  std::string date;    ///< of the end of the trial, UTC: "2026-11-27T08:05:00Z"; or later (Store::add)
   std::string source;  ///< who wrote it: "gantry tune 0.4.0 on lab7"
 
   bool operator==(const Record&) const = default;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "host/records/database.h"
 #include "host/support/error.h"
@@ -26,7 +27,7 @@ class SqlStore : public Store {
   void add(std::span<const Record> records, std::span<const WorkProgram> programs) override {
     check_all(records, programs);
     if (records.empty() && programs.empty()) return;
-    database_->transaction([&] { insert(records, programs); });
+    database_->transaction([&] { insert(dated(records), programs); });
   }
 
   size_t add_unknown(std::vector<Record> records, std::span<const WorkProgram> programs) override {
@@ -115,6 +116,25 @@ class SqlStore : public Store {
     for (const WorkProgram& program : programs)
       database_->run("INSERT INTO gantry_program (work, text) VALUES ($1, $2) ON CONFLICT (work) DO NOTHING",
                      {program.work, program.text});
+  }
+
+  /// With dates no older than those that their works have here: a clock that was ahead would go on deciding.
+  std::vector<Record> dated(std::span<const Record> records) {
+    std::map<std::string, std::string> newest;  // by work
+    std::vector<Record> all(records.begin(), records.end());
+    for (Record& record : all) {
+      const auto [date, is_new] = newest.try_emplace(record.key.work);
+      if (is_new) date->second = newest_date(record.key.work);
+      record.date = date->second = std::max(record.date, date->second);
+    }
+    return all;
+  }
+
+  /// "" where the work has none.
+  std::string newest_date(const std::string& work) {
+    const auto rows = database_->run("SELECT MAX(date) FROM gantry_record WHERE work = $1", {work});
+    const auto* date = rows.empty() ? nullptr : std::get_if<std::string>(&rows.at(0).at(0));
+    return date != nullptr && is_date(*date) ? *date : "";
   }
 
   /// Each once.

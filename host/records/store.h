@@ -41,12 +41,13 @@ class Store {
   /// As the user named it, without a password: for messages.
   virtual const std::string& place() const = 0;
 
-  /// In one durable transaction; ids are given in their order. Programs of works that have one already are
-  /// left out. Each is checked (check()) before anything is written.
+  /// In one durable transaction; ids are given in their order, and dates no older than those of records of
+  /// the same work that are here: what is told later is newer, whatever clocks say. Programs of works that
+  /// have one already are left out. Each is checked (check()) before anything is written.
   virtual void add(std::span<const Record> records, std::span<const WorkProgram> programs = {}) = 0;
-  /// As add(), of those alone that the store has not, but for their ids; in the order of their dates. They
-  /// are looked for in the same transaction: of several programs that add the same at once one does. Returns
-  /// how many there were.
+  /// As add(), of those alone that the store has not, but for their ids; in the order of their dates, which
+  /// stay. They are looked for in the same transaction: of several programs that add the same at once one
+  /// does. Returns how many there were.
   virtual size_t add_unknown(std::vector<Record> records, std::span<const WorkProgram> programs = {}) = 0;
 
   /// All records of a work, whatever their setting, oldest first.

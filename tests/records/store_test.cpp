@@ -245,6 +245,28 @@ TEST_P(AnyStore, TheBestOfKeysIsFoundByTheWholeKey) {
   EXPECT_EQ(store->all(sample_record().key).size(), 2u);
 }
 
+TEST_P(AnyStore, WhatIsToldLaterIsNewerThanWhatAClockThatWasAheadHasDated) {
+  const auto store = open();
+  Record ahead = sample_record(), crashed = testing::failed(sample_record(), Outcome::kCrashed);
+  ahead.date = "2099-01-01T00:00:00Z";
+  const Key keys[] = {ahead.key};
+  store->add(std::vector{ahead});
+  ASSERT_NE(store->best(keys)[0], std::nullopt);
+  store->add(std::vector{numbered(2), crashed});
+  EXPECT_EQ(store->best(keys)[0], std::nullopt);
+  EXPECT_EQ(store->of_work(sample_work(1)).back().date, ahead.date);
+  EXPECT_EQ(store->of_work(sample_work(2)).back().date, crashed.date) << "of another work";
+}
+
+TEST_P(AnyStore, WithinABatchALaterRecordIsNewerToo) {
+  const auto store = open();
+  Record ahead = sample_record(), crashed = testing::failed(sample_record(), Outcome::kCrashed);
+  ahead.date = "2099-01-01T00:00:00Z";
+  const Key keys[] = {ahead.key};
+  store->add(std::vector{ahead, crashed});
+  EXPECT_EQ(store->best(keys)[0], std::nullopt);
+}
+
 TEST_P(AnyStore, SeveralWritersAndMakersLoseNothing) {
   constexpr int kWriters = 6, kEach = 20;
   std::vector<std::thread> writers;
