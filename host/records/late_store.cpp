@@ -28,6 +28,10 @@ class LateStore : public Store {
     check_all(records, programs);
     made().add(records, programs);
   }
+  void add_again(std::span<const Record> records, std::span<const WorkProgram> programs) override {
+    check_all(records, programs);
+    made().add_again(records, programs);
+  }
   size_t add_unknown(std::vector<Record> records, std::span<const WorkProgram> programs) override {
     check_all(records, programs);
     return made().add_unknown(std::move(records), programs);

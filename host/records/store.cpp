@@ -16,6 +16,16 @@ constexpr int64_t kPage = 500;
 // A program of one node says no more.
 constexpr size_t kMostProgram = size_t{1} << 20;
 
+/// Whether add() may have made of the given record the one that is here: it changes ids, and dates to later
+/// ones.
+bool may_be_written(const Record& given, const Record& here) {
+  if (here.date < given.date) return false;
+  Record same = here;
+  same.id = given.id;
+  same.date = given.date;
+  return same == given;
+}
+
 /// The SQL that both databases understand.
 class SqlStore : public Store {
  public:
@@ -28,6 +38,12 @@ class SqlStore : public Store {
     check_all(records, programs);
     if (records.empty() && programs.empty()) return;
     database_->transaction([&] { insert(dated(records), programs); });
+  }
+
+  void add_again(std::span<const Record> records, std::span<const WorkProgram> programs) override {
+    check_all(records, programs);
+    if (records.empty() && programs.empty()) return;
+    database_->transaction([&] { insert(dated(unwritten(records)), programs); });
   }
 
   size_t add_unknown(std::vector<Record> records, std::span<const WorkProgram> programs) override {
@@ -128,6 +144,23 @@ class SqlStore : public Store {
       record.date = date->second = std::max(record.date, date->second);
     }
     return all;
+  }
+
+  /// Without those that are here, with the dates that add() gave them: each as often as it is here.
+  std::vector<Record> unwritten(std::span<const Record> records) {
+    std::map<std::string, std::vector<Record>> known;  // by work
+    std::vector<Record> left;
+    for (const Record& record : records) {
+      const auto [here, is_new] = known.try_emplace(record.key.work);
+      if (is_new) here->second = of_work(record.key.work);
+      const auto written =
+          std::ranges::find_if(here->second, [&](const Record& one) { return may_be_written(record, one); });
+      if (written == here->second.end())
+        left.push_back(record);
+      else
+        here->second.erase(written);
+    }
+    return left;
   }
 
   /// "" where the work has none.

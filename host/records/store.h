@@ -1,7 +1,8 @@
 // Where records are kept: an SQLite file, or a PostgreSQL database that a lab shares.
 //
 // Records are only ever added, or pruned. Several programs may read and write at once. What add() has
-// returned from is on the disk, all of it; what it threw for, or was killed in, is not there at all.
+// returned from is on the disk, all of it. What it threw for, or was killed in, is not there at all; or all
+// of it is, where the connection to a PostgreSQL server broke in the last moment: add_again() sees that.
 //
 // Errors of all functions: user errors that name the file or database: it is locked by another program for
 // longer than StoreOptions::patience_seconds (and who that is, where the system tells), damaged, read-only,
@@ -45,6 +46,9 @@ class Store {
   /// the same work that are here: what is told later is newer, whatever clocks say. Programs of works that
   /// have one already are left out. Each is checked (check()) before anything is written.
   virtual void add(std::span<const Record> records, std::span<const WorkProgram> programs = {}) = 0;
+  /// As add(), of what an earlier add() threw for, and other records behind it: what that has written all the
+  /// same is left out.
+  virtual void add_again(std::span<const Record> records, std::span<const WorkProgram> programs = {}) = 0;
   /// As add(), of those alone that the store has not, but for their ids; in the order of their dates, which
   /// stay. They are looked for in the same transaction: of several programs that add the same at once one
   /// does. Returns how many there were.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "host/support/error.h"
 
@@ -174,7 +175,13 @@ void Notebook::finish() {
 }
 
 void Notebook::write() {
-  store_->add(pending_, programs_);
+  // A server that goes away in the last moment may have written what is thrown for.
+  if (std::exchange(doubtful_, true)) {
+    store_->add_again(pending_, programs_);
+  } else {
+    store_->add(pending_, programs_);
+  }
+  doubtful_ = false;
   written_ += pending_.size();
   pending_.clear();
   programs_.clear();

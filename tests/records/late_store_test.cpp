@@ -69,6 +69,7 @@ TEST_F(LateStore, IsNotMadeForWhatNoStoreTakes) {
   wrong.key.work = "no digest";
   const auto store = open_late_store(place_);
   EXPECT_THROW(store->add(std::vector{wrong}), Error);
+  EXPECT_THROW(store->add_again(std::vector{wrong}), Error);
   EXPECT_THROW(store->add_unknown({wrong}), Error);
   EXPECT_THAT(files(), IsEmpty());
 }

@@ -296,6 +296,29 @@ TEST_P(AnyStore, WhatIsThereAlreadyIsNotAddedAgain) {
   EXPECT_EQ(store->add_unknown({later, numbered(1), numbered(3)}), 0U);
 }
 
+TEST_P(AnyStore, WhatWasWrittenAlthoughThatIsNotKnownIsNotAddedAgain) {
+  const auto store = open();
+  Record ahead = sample_record();
+  ahead.date = "2099-01-01T00:00:00Z";
+  store->add(std::vector{ahead});
+  const Record crashed = testing::failed(sample_record(), Outcome::kCrashed);
+  store->add(std::vector{crashed, crashed});  // dated as what stands there
+  const Record slower = testing::with_ratio(sample_record(), 1.1, 1.2, 1.3);
+  store->add_again(std::vector{crashed, crashed, slower, crashed});
+  EXPECT_EQ(store->count({.outcome = Outcome::kCrashed}), 3);
+  EXPECT_EQ(store->count({}), 5);
+  EXPECT_EQ(store->of_work(sample_work()).back().date, ahead.date);
+}
+
+TEST_P(AnyStore, WhatFailedBeforeInTheSameWayIsNoneOfIt) {
+  const auto store = open();
+  Record crashed = testing::failed(sample_record(), Outcome::kCrashed);
+  store->add(std::vector{crashed});
+  crashed.date = "2026-12-01T00:00:00Z";
+  store->add_again(std::vector{crashed});
+  EXPECT_EQ(store->count({}), 2);
+}
+
 /// A row that is no record is told of while what is there is looked at: in that moment another program comes.
 TEST_P(AnyStore, BetweenLookingAndAddingNobodyAddsTheSame) {
   open()->add(std::vector{sample_record()});

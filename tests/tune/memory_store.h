@@ -1,7 +1,9 @@
 // A store of records in memory.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/records/store.h"
@@ -22,6 +24,19 @@ class MemoryStore : public records::Store {
       kept.push_back(record);
       kept.back().id = static_cast<int64_t>(kept.size());
     }
+    if (std::exchange(goes_away, false)) board_error("lab.db: the connection to the server is lost");
+  }
+  void add_again(std::span<const records::Record> added,
+                 std::span<const records::WorkProgram> programs = {}) override {
+    std::vector<records::Record> left;
+    for (const records::Record& record : added) {
+      const bool is_kept = std::ranges::any_of(kept, [&](records::Record one) {
+        one.id = record.id;
+        return one == record;
+      });
+      if (!is_kept) left.push_back(record);
+    }
+    add(left, programs);
   }
   size_t add_unknown(std::vector<records::Record> all,
                      std::span<const records::WorkProgram> programs = {}) override {
@@ -47,7 +62,8 @@ class MemoryStore : public records::Store {
 
   std::vector<records::Record> kept;
   bool locked = false;
-  size_t reads = 0;  ///< that were tried while it was locked
+  bool goes_away = false;  ///< once, when all is written
+  size_t reads = 0;        ///< that were tried while it was locked
 
  private:
   std::string place_ = "lab.db";

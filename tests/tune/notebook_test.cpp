@@ -129,6 +129,18 @@ TEST_F(NotebookTest, WhatALockedStoreDoesNotTakeIsWrittenLater) {
   EXPECT_THAT(store_.kept, SizeIs(3));
 }
 
+TEST_F(NotebookTest, WhatAServerHadWrittenWhenItWentAwayIsNotWrittenAgain) {
+  store_.goes_away = true;
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.flush();
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the server is lost; what is measured is kept")));
+  notebook_.measured(task_, second_, task_.untuned, ratio(0.8), false);
+  notebook_.finish();
+  ASSERT_THAT(store_.kept, SizeIs(2));
+  EXPECT_EQ(store_.kept[1].decision, second_);
+  EXPECT_EQ(notebook_.written(), 2U);
+}
+
 TEST_F(NotebookTest, ARecordThatNoStoreTakesIsLeftOutByItselfAndSaidOnce) {
   const Decision none{"", {}};
   notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
