@@ -5,9 +5,12 @@ usage: turns_test.py GANTRY GANTRY_DEVICE
 """
 import contextlib
 import json
+import os
 import pathlib
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -170,6 +173,22 @@ class Turns(ProgramTest):
         holder.communicate()
         document = json.loads(self.gantry('bench', 'm.gmod', *BENCH, '--json').stdout)
         self.assertLess(document['turns']['waited_s'], 1)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which('unshare'), 'mounting a small disk needs root')
+    def test_on_this_machine_without_a_place_in_the_queue(self):
+        few = self.folder / 'few'
+        few.mkdir()
+        # Of the disk's own folder, that of the turns, and the lock in it.
+        mounted = 'mount -t tmpfs -o nr_inodes=3 none "$XDG_RUNTIME_DIR" || exit 77; exec "$@"'
+        done = subprocess.run(['unshare', '-m', 'sh', '-c', mounted, 'sh', self.GANTRY, 'bench', 'm.gmod', *BENCH, '--json'],
+                              cwd=self.folder, env=self.environment | {'XDG_RUNTIME_DIR': str(few)}, text=True, capture_output=True,
+                              timeout=self.LONGEST, check=False)
+        if done.returncode == 77:
+            self.skipTest('no disk can be mounted here')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r'cannot take turns .*/few/gantry-turns/new-\S+: No space left on device; it measures beside them')
+        self.assertEqual(done.stderr.count('cannot take turns'), 1)
+        self.assertEqual(len(json.loads(done.stdout)['processes']), 4)
 
 
 if __name__ == '__main__':

@@ -28,12 +28,13 @@ class LocalTurns {
   LocalTurns(const LocalTurns&) = delete;
   LocalTurns& operator=(const LocalTurns&) = delete;
 
-  /// True: it is this program's turn. False: it waits, at the same place as before.
+  /// True: it is this program's turn. False: it waits, at the same place as before. Board error where there
+  /// can be no place for it in the queue.
   bool try_take();
   bool holds() const { return holds_; }
   /// Between two measurements: where the turn is over and others wait who would come first, or somebody of
   /// higher priority came, ends the turn and is the last of its priority again. True: try_take() is to
-  /// follow.
+  /// follow. Board error as of that: the turn is over then, too.
   bool give_way();
   /// Ends the turn, or the waiting.
   void release();

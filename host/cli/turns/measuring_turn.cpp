@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <thread>
 
 #include "host/cli/board_machine.h"
@@ -147,20 +148,33 @@ class LocalTurn : public MeasuringTurn {
   }
 
   double pause() override {
-    if (!turns_->holds() || !turns_->give_way()) return 0;
+    if (!turns_->holds() || !ask(&LocalTurns::give_way).value_or(false)) return 0;
     teller_.begin();
     ++record_.turns;
     return wait(INFINITY);
   }
 
  private:
+  /// What turns_ says. None where it can have no place in the queue: that is said, and it measures beside the
+  /// others.
+  std::optional<bool> ask(bool (LocalTurns::*question)()) {
+    try {
+      return ((*turns_).*question)();
+    } catch (const Error& error) {
+      if (options_.wait) teller_.warn(error.what());
+      turns_->release();
+      if (turns_->holder() || turns_->ahead() > 0) record_.beside = holder_text();
+      return std::nullopt;
+    }
+  }
+
   /// Seconds that it took.
   double wait(double longest_s) {
     constexpr milliseconds kLook{50};
     constexpr double kWordS = 1;
     const Stopwatch waited;
     double next_word = kWordS;
-    while (!turns_->try_take()) {
+    while (!ask(&LocalTurns::try_take).value_or(true)) {
       if (waited.seconds() >= longest_s) {
         give_up();
         break;
