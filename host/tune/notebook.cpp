@@ -185,6 +185,7 @@ void Notebook::write() {
   written_ += pending_.size();
   pending_.clear();
   programs_.clear();
+  known_.clear();  // another program may prune the store, which takes programs along
 }
 
 std::vector<records::Record> Notebook::all(const std::string& work) {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +27,7 @@ class MemoryStore : public records::Store {
       kept.push_back(record);
       kept.back().id = static_cast<int64_t>(kept.size());
     }
+    for (const records::WorkProgram& program : programs) programs_of.try_emplace(program.work, program.text);
     if (std::exchange(goes_away, false)) board_error("lab.db: the connection to the server is lost");
   }
   void add_again(std::span<const records::Record> added,
@@ -58,9 +62,13 @@ class MemoryStore : public records::Store {
   int64_t count(const records::Filter&) override { return static_cast<int64_t>(kept.size()); }
   std::vector<std::string> all_of_column(const std::string&) override { return {}; }
   int64_t remove(const records::Filter&) override { return 0; }
-  std::optional<std::string> program_of(const std::string&) override { return std::nullopt; }
+  std::optional<std::string> program_of(const std::string& work) override {
+    const auto found = programs_of.find(work);
+    return found == programs_of.end() ? std::nullopt : std::optional(found->second);
+  }
 
   std::vector<records::Record> kept;
+  std::map<std::string, std::string> programs_of;  ///< works
   bool locked = false;
   bool goes_away = false;  ///< once, when all is written
   size_t reads = 0;        ///< that were tried while it was locked

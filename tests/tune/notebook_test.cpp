@@ -176,6 +176,18 @@ TEST_F(NotebookTest, AProgramThatIsTooLongIsLeftOutAndItsRecordsAreKept) {
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the program of a kernel is left out")));
 }
 
+TEST_F(NotebookTest, AWorkWhoseProgramWasPrunedMeanwhileGetsItAgain) {
+  task_.program = "the node by itself";
+  notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
+  notebook_.flush();
+  EXPECT_EQ(store_.program_of(task_.work), task_.program);
+  store_.kept.clear();
+  store_.programs_of.clear();
+  notebook_.measured(task_, second_, task_.untuned, ratio(0.8), false);
+  notebook_.flush();
+  EXPECT_EQ(store_.program_of(task_.work), task_.program);
+}
+
 TEST_F(NotebookTest, AStoreThatCannotBeReadIsAskedOnce) {
   notebook_.measured(task_, first_, task_.untuned, ratio(0.9), true);
   notebook_.flush();
