@@ -27,8 +27,7 @@ bool same_tensor(const rpc::TensorDescription& told, const TensorInfo& own, cons
 }
 
 bool same_tensors(const std::vector<rpc::TensorDescription>& told,
-                  const flatbuffers::Vector<flatbuffers::Offset<TensorInfo>>& own,
-                  const Manifest& manifest) {
+                  const flatbuffers::Vector<flatbuffers::Offset<TensorInfo>>& own, const Manifest& manifest) {
   bool same = told.size() == own.size();
   for (uint32_t i = 0; same && i < own.size(); ++i) same = same_tensor(told[i], *own.Get(i), manifest);
   return same;
@@ -85,8 +84,9 @@ void BoardMachine::check_description(const runtime::SharedBytes& module) const {
   if (!same_tensors(loaded_.inputs, *manifest.inputs(), manifest) ||
       !same_tensors(loaded_.outputs, *manifest.outputs(), manifest))
     throw rpc::Error(rpc::ErrorKind::kBoard,
-                     label_ + ": it says that the module has other inputs or outputs than its file; put the "
-                              "gantry-device there that came with this gantry");
+                     label_ +
+                         ": it says that the module has other inputs or outputs than its file; put the "
+                         "gantry-device there that came with this gantry");
 }
 
 void BoardMachine::set_input(int index, const HostTensor& tensor) {

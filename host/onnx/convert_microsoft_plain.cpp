@@ -72,8 +72,7 @@ void convert_ngram_repeat_block(NodeImport& n) {
     // Beside each n-gram, so that nothing is read where there is none.
     const Term place = Term::dimensions(n, {length - (size - 1) + i}).broadcast({count});
     const Dim begin = smaller(i, length);
-    repeats =
-        repeats * equal(ids.sliced(1, begin, begin + count), gather(ids, place, 1)).cast(DType::kI32);
+    repeats = repeats * equal(ids.sliced(1, begin, begin + count), gather(ids, place, 1)).cast(DType::kI32);
   }
   auto attrs = std::make_shared<ScatterAttrs>();
   attrs->axis = 1;

@@ -14,9 +14,9 @@ struct ProjectedAttention {
   std::optional<Term> bias;                ///< of the scores
 };
 
-/// Sets the node's results, by its attributes num_heads, scale, mask_filter_value and unidirectional: the attention
-/// (B, L, value), and keys and values after those of the past (2, B, heads, P + L, size). Unsupported where they are to
-/// be written into the past (past_present_share_buffer).
+/// Sets the node's results, by its attributes num_heads, scale, mask_filter_value and unidirectional: the
+/// attention (B, L, value), and keys and values after those of the past (2, B, heads, P + L, size).
+/// Unsupported where they are to be written into the past (past_present_share_buffer).
 void convert_projected_attention(NodeImport& n, const ProjectedAttention& attention);
 
 }  // namespace gantry

@@ -110,7 +110,7 @@ class Notebook {
   std::vector<records::Record> pending_;
   std::vector<records::WorkProgram> programs_;  ///< of works of what is pending
   std::set<std::string> known_;                 ///< works whose program is among them, or no store takes
-  bool doubtful_ = false;  ///< some of what is pending may be written: the store threw
+  bool doubtful_ = false;                       ///< some of what is pending may be written: the store threw
   bool warned_ = false;
   std::set<std::string> unfit_;  ///< kinds of which one was left out, which was said
   bool unreadable_ = false;      ///< found so once

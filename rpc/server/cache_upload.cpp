@@ -64,8 +64,7 @@ void SegmentCache::Upload::reserve(std::uint64_t offset) {
     if (offset > size_of(file_.get()))
       throw Error(ErrorKind::kRetry, "the part of the upload that arrived earlier is gone; try again");
     cache_.make_room(size_, name_);
-    if (::ftruncate(file_.get(), static_cast<off_t>(offset)) != 0)
-      throw cannot_write(cache_.directory());
+    if (::ftruncate(file_.get(), static_cast<off_t>(offset)) != 0) throw cannot_write(cache_.directory());
   } catch (...) {
     if (size_of(file_.get()) == 0) remove();
     throw;
@@ -104,8 +103,7 @@ void SegmentCache::Upload::hash_existing(std::uint64_t bytes) {
   std::vector<std::byte> buffer(1 << 20);
   while (bytes > 0) {
     const ssize_t count = ::read(file_.get(), buffer.data(), std::min<std::uint64_t>(bytes, buffer.size()));
-    if (count <= 0)
-      throw Error(ErrorKind::kBoard, "the board cannot read its cache: " + text_of(errno));
+    if (count <= 0) throw Error(ErrorKind::kBoard, "the board cannot read its cache: " + text_of(errno));
     EVP_DigestUpdate(hash_.get(), buffer.data(), static_cast<std::size_t>(count));
     bytes -= static_cast<std::uint64_t>(count);
   }

@@ -73,9 +73,8 @@ asio::awaitable<void> SessionExecution::measure_and_answer(SessionWork& work) {
   // measures takes a moment, too.
   SessionLease& lease = session_.lease;
   const milliseconds longest = std::max(work.deadline / 2, kLeastWait);
-  const milliseconds waited = co_await lease.begin(longest, [&](const LeaseListing& listing) {
-    return session_.client.tell_queue(work.id, listing);
-  });
+  const milliseconds waited = co_await lease.begin(
+      longest, [&](const LeaseListing& listing) { return session_.client.tell_queue(work.id, listing); });
   const Measuring measuring(lease);
   if (session_.life.stopped()) throw Error(ErrorKind::kReconnect, "the session ends");
   if (!lease.chosen() && waited > milliseconds(1000)) {

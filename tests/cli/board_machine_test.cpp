@@ -13,10 +13,10 @@
 namespace gantry::cli {
 namespace {
 
-using ::testing::HasSubstr;
 using runtime::ElementType;
 using testing::FakeBoard;
 using testing::FramePeer;
+using ::testing::HasSubstr;
 
 /// in: i4 (N, 4), out: bf16 (N, 4).
 runtime::SharedBytes small_module() {

@@ -189,10 +189,10 @@ TEST(SymbolicPad, FillsUpToAMultipleByAmountsThatExportersTurnAround) {
 
 TEST(SymbolicPad, NeedsWhatItCopies) {
   const auto padded = [](const char* mode, const char* pads) {
-    return imported_graph(open_input("x", "2 N") + integers("pads", pads) +
-                              node("Pad", "x pads", "y",
-                                   attribute("mode", fmt::format("type: STRING s: '{}'", mode))),
-                          "y");
+    return imported_graph(
+        open_input("x", "2 N") + integers("pads", pads) +
+            node("Pad", "x pads", "y", attribute("mode", fmt::format("type: STRING s: '{}'", mode))),
+        "y");
   };
   for (const char* pads : {"0 3 0 3", "0 3 0 0", "0 0 0 3"}) {
     EXPECT_TRUE(holds(padded("reflect", pads), 4)) << pads;
