@@ -8,6 +8,23 @@
 namespace gantry {
 namespace {
 
+/// A kernel's symbols are never negative: a number that may be is the difference of two.
+class KernelRenamer : public DimRenamer {
+ public:
+  void signed_numbers(std::string_view, Dim& value) override { value = number(value); }
+  void signed_numbers(std::string_view, Shape& value) override {
+    for (Dim& each : value) each = number(each);
+  }
+
+ private:
+  Dim number(const Dim& dim) {
+    const auto low = dim.lower_bound();
+    if (dim.is_constant() || (low && *low >= 0)) return rename(dim);
+    const Dim above = rename(max(dim, 0)), below = rename(max(Dim(0) - dim, 0));
+    return above - below;
+  }
+};
+
 /// With symbols of the kernel's own. Kernels know strings by their numbers.
 TensorType kernel_type(const TensorType& type, DimRenamer& renamer) {
   TensorType renamed = renamer.rename(type);
@@ -18,7 +35,7 @@ TensorType kernel_type(const TensorType& type, DimRenamer& renamer) {
 }  // namespace
 
 KernelWork::KernelWork(const Node& node) {
-  DimRenamer renamer;
+  KernelRenamer renamer;
   for (Value* input : node.inputs) arguments_.push_back(slot_of(input, renamer));
   if (node.bodies.empty()) {
     add_step(node, arguments_, renamer);

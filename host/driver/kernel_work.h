@@ -15,7 +15,8 @@ class DimRenamer;  // host/graph/dim_renamer.h
 /// Read from a node, before anything is built of it. Values are numbers, "slots": those that the node reads,
 /// each once, then constants of its body, then the results of the steps. Each distinct symbolic dimension of
 /// the node's types and attributes is an opaque symbol ("dim.0", …), so that indices stay simple and nodes
-/// that differ only in such dimensions do the same work.
+/// that differ only in such dimensions do the same work. What builds the kernel takes symbols for >= 0: a
+/// number that may be negative (AttrVisitor::signed_numbers) is one symbol less another, of which one is 0.
 class KernelWork {
  public:
   explicit KernelWork(const Node& node);

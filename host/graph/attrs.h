@@ -10,6 +10,11 @@
 //
 //   visit.filled("strides", strides, kernel.size(), 1);  // ones, as many as the kernel has extents
 //
+// Dimensions are sizes, which are not negative, unless fields() says so, for a kernel takes its symbols for >= 0
+// (host/driver/kernel_work.h):
+//
+//   visit.signed_numbers("start", start);
+//
 // What an op means, and how it was chosen to be computed, stand apart: the choices are one value of the
 // struct, visited as choices, which the text form has behind the arguments:
 //
@@ -41,13 +46,19 @@ class AttrVisitor {
   virtual void operator()(std::string_view name, std::vector<double>& value) = 0;
   virtual void operator()(std::string_view name, Shape& value) = 0;
 
+  /// As visit(name, value) of numbers that may be negative when the program runs, which sizes are not.
+  virtual void signed_numbers(std::string_view name, Dim& value) { (*this)(name, value); }
+  virtual void signed_numbers(std::string_view name, Shape& value) { (*this)(name, value); }
+
   /// As visit(name, value) of a list that is `count` times `fill` unless given; fields that say how many that
   /// is stand before it.
   template <typename List>
   void filled(std::string_view name, List& value, size_t count, typename List::value_type fill) {
-    List usual(count, fill);
-    if (!takes_usual(name, value == usual)) return (*this)(name, value);
-    value = std::move(usual);
+    if (!becomes_usual(name, value, List(count, fill))) (*this)(name, value);
+  }
+  /// Likewise as signed_numbers(name, value).
+  void filled_signed_numbers(std::string_view name, Shape& value, size_t count, const Dim& fill) {
+    if (!becomes_usual(name, value, Shape(count, fill))) signed_numbers(name, value);
   }
 
   /// As visit(name, value) of a field that only its op's user can know: it is always printed.
@@ -91,6 +102,13 @@ class AttrVisitor {
   bool in_choices() const { return in_choices_; }
 
  private:
+  template <typename List>
+  bool becomes_usual(std::string_view name, List& value, List usual) {
+    if (!takes_usual(name, value == usual)) return false;
+    value = std::move(usual);
+    return true;
+  }
+
   bool in_choices_ = false;
 };
 

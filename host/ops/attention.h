@@ -2,8 +2,9 @@
 // matrix ever being in memory.
 //
 // Operands are read where they lie: each names, in elements, where its first element is (offset) and by how
-// much it moves along every batch axis and along its rows; features are contiguous. So heads need no copies
-// of the projected tensors, and the queries, keys and values of one combined projection may be one tensor.
+// much it moves along every batch axis and along its rows (back, where that is negative); features are
+// contiguous. So heads need no copies of the projected tensors, and the queries, keys and values of one
+// combined projection may be one tensor.
 #pragma once
 
 #include "host/graph/attrs.h"
@@ -38,12 +39,12 @@ struct AttentionAttrs : AttrsOf<AttentionAttrs> {
     visit("depth", depth);
     visit("width", width);
     visit("scale", scale);
-    visit("query", query);
-    visit("key", key);
-    visit("value", value);
+    visit.signed_numbers("query", query);
+    visit.signed_numbers("key", key);
+    visit.signed_numbers("value", value);
     visit("result", result);
-    visit("bias", bias);
-    visit("bias2", bias2);
+    visit.signed_numbers("bias", bias);
+    visit.signed_numbers("bias2", bias2);
     visit("bias_chooses", bias_chooses);
     visit("bias2_chooses", bias2_chooses);
     visit("shape", shape);

@@ -9,7 +9,7 @@ void ConvTransposeAttrs::fields(AttrVisitor& visit) {
   visit("kernel", kernel);
   visit.filled("strides", strides, kernel.size(), 1);
   visit.filled("dilations", dilations, kernel.size(), 1);
-  visit.filled("padding", padding, 2 * kernel.size(), 0);
+  visit.filled_signed_numbers("padding", padding, 2 * kernel.size(), 0);
   visit.filled("output_padding", output_padding, kernel.size(), 0);
   visit("groups", groups);
 }

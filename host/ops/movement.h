@@ -99,7 +99,7 @@ struct TriluAttrs : AttrsOf<TriluAttrs> {
   Dim k = 0;
   void fields(AttrVisitor& visit) override {
     visit("upper", upper);
-    visit("k", k);
+    visit.signed_numbers("k", k);
   }
 };
 
@@ -108,8 +108,8 @@ struct ArangeAttrs : AttrsOf<ArangeAttrs> {
   Dim start, step, count;
   DType dtype = DType::kI64;
   void fields(AttrVisitor& visit) override {
-    visit("start", start);
-    visit("step", step);
+    visit.signed_numbers("start", start);
+    visit.signed_numbers("step", step);
     visit("count", count);
     visit("dtype", dtype);
   }
@@ -118,7 +118,7 @@ struct ArangeAttrs : AttrsOf<ArangeAttrs> {
 /// dims_to_tensor (no inputs): the values of dimensions as a vector of i64.
 struct DimsToTensorAttrs : AttrsOf<DimsToTensorAttrs> {
   Shape dims;
-  void fields(AttrVisitor& visit) override { visit("dims", dims); }
+  void fields(AttrVisitor& visit) override { visit.signed_numbers("dims", dims); }
 };
 
 namespace op {

@@ -9,6 +9,7 @@
 
 #include "host/codegen/find_target.h"
 #include "host/driver/program.h"
+#include "host/ops/movement.h"
 #include "host/passes/fuse_ops.h"
 #include "tests/driver/graph_evaluation.h"
 
@@ -99,6 +100,30 @@ TEST(KernelWork, AnAbsentInputMakesAnother) {
     return keys("  %a = nn.layer_norm(%x, %y, " + shift + ", axis=1)\n").front();
   };
   EXPECT_NE(norm("none"), norm("%z"));
+}
+
+TEST(KernelWork, NumbersThatMayBeNegativeAreDifferencesOfSymbolsThatAreNot) {
+  const Graph graph = parse(
+      "fn @main(%s: Tensor[(S), f32], %n: Tensor[(N), f32]) -> Tensor[(4), i64] {\n"
+      "  %0 = dims_to_tensor(dims=(S - N, -2 * N, N, -3))\n"
+      "  %1 = arange(start=-N, step=N - S, count=2 * N)\n"
+      "  return %0\n}\n");
+  const Dim s = Dim::symbol("S"), n = Dim::symbol("N");
+  const auto symbol = [](int i) { return Dim::symbol(fmt::format("dim.{}", i)); };
+  const KernelWork numbers(*graph.main.nodes()[0]), range(*graph.main.nodes()[1]);
+  const auto& dims = dynamic_cast<const DimsToTensorAttrs&>(*numbers.steps().at(0).attrs).dims;
+  EXPECT_THAT(dims, ElementsAre(symbol(0) - symbol(1), Dim(0) - symbol(2), symbol(3), Dim(-3)));
+  EXPECT_EQ(numbers.bound(symbol(0)), max(s - n, 0));
+  EXPECT_EQ(numbers.bound(symbol(1)), max(n - s, 0));
+  EXPECT_EQ(numbers.bound(symbol(2)), n * 2);
+  EXPECT_EQ(numbers.bound(symbol(3)), n);
+  const auto& steps = dynamic_cast<const ArangeAttrs&>(*range.steps().at(0).attrs);
+  for (const auto& [given, number] : {std::pair(Dim(0) - n, steps.start), {n - s, steps.step}, {n * 2, steps.count}}) {
+    const Dim bound = range.bound(number);
+    for (const int64_t size : {2, 5, 9})
+      EXPECT_EQ(bound.evaluate({{"S", 5}, {"N", size}}), given.evaluate({{"S", 5}, {"N", size}})) << bound.str();
+  }
+  EXPECT_TRUE(steps.count.is_symbol()) << steps.count.str();
 }
 
 TEST(KernelWork, SymbolsAreOneByWhereTheyStand) {

@@ -1,5 +1,6 @@
 // Networks with symbolic dimensions: compiled once, run at several sizes, and compared at each with the same
 // network compiled for that size alone.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -9,11 +10,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "device_runtime/src/module_reader.h"
 #include "host/cli/made_up_sizes.h"
 #include "host/codegen/find_target.h"
+#include "host/ops/op.h"
 #include "host/zoo/zoo.h"
 #include "tests/end_to_end/networks.h"
 #include "tests/support/compiled_model.h"
@@ -244,6 +247,63 @@ TEST(Dynamic, SizesThatASpecializationCannotHaveAreErrors) {
   };
   EXPECT_THAT(error_of({{"batch", 9}}), HasSubstr("to specialize for batch=9: batch=9 is not in the range 1..8"));
   EXPECT_THAT(error_of({{"bacth", 1}}), HasSubstr("have no dimension 'bacth'"));
+}
+
+template <typename T>
+std::vector<T> elements(const ConstantPtr& tensor) {
+  return {tensor->as<T>(), tensor->as<T>() + tensor->size / sizeof(T)};
+}
+
+struct OfNumber {
+  const char *node, *dtype;
+  std::function<int64_t(int64_t)> value;
+};
+
+TEST(Dynamic, NumbersMadeOfSizesMayBeNegative) {
+  const OfNumber all[] = {
+      {"maximum(%0, const(i64, [], [-2]))", "i64", [](int64_t i) { return std::max<int64_t>(i, -2); }},
+      {"abs(%0)", "i64", [](int64_t i) { return std::abs(i); }},
+      {"less(%0, const(i64, [], [0]))", "bool", [](int64_t i) { return int64_t{i < 0}; }},
+      {"mod(%0, const(i64, [], [3]))", "i64", [](int64_t i) { return (i % 3 + 3) % 3; }}};
+  for (const auto& [node, dtype, value] : all) {
+    SCOPED_TRACE(node);
+    testing::LocalModel model(testing::compile_to_bytes(
+        parse_graph(fmt::format("fn @main(%n: Tensor[(N), f32]) -> Tensor[(2 * N), {}] {{\n"
+                                "  %0 = arange(start=-N, step=1, count=2 * N)\n  %1 = {}\n  return %1\n}}\n",
+                                dtype, node),
+                    op_set())));
+    for (const int64_t n : {5, 1}) {
+      const ConstantPtr result = model.run({testing::random_tensor(DType::kF32, {n}, 1)}).at(0);
+      for (int64_t i = 0; i < 2 * n; ++i) {
+        const bool is_bool = result->type.dtype == DType::kBool;
+        EXPECT_EQ(is_bool ? result->as<uint8_t>()[i] : result->as<int64_t>()[i], value(i - n)) << i - n;
+      }
+    }
+  }
+}
+
+TEST(Dynamic, DifferencesOfSizesMayBeNegative) {
+  testing::LocalModel model(testing::compile_to_bytes(parse_graph(
+      "fn @main(%s: Tensor[(S), f32], %n: Tensor[(N), f32], %m: Tensor[(3, 1), f32], %x: Tensor[(1, 1, 4), f32]) "
+      "-> (Tensor[(1), i64], Tensor[(3, 1), f32], Tensor[(1, 1, 4 - S + N), f32]) {\n"
+      "  %0 = dims_to_tensor(dims=(S - N))\n"
+      "  %1 = maximum(%0, const(i64, [], [-1]))\n"
+      "  %2 = trilu(%m, upper=false, k=S - N)\n"
+      "  %3 = nn.conv_transpose(%x, const(f32, [1, 1, 1], [2]), kernel=[1], padding=(S - N, 0))\n"
+      "  return %1, %2, %3\n}\n",
+      op_set())));
+  const float column[] = {1, 2, 3}, row[] = {1, 2, 3, 4};
+  const auto results = [&](int64_t s, int64_t n) {
+    return model.run({testing::random_tensor(DType::kF32, {s}, 1), testing::random_tensor(DType::kF32, {n}, 2),
+                      make_constant({DType::kF32, {3, 1}}, column), make_constant({DType::kF32, {1, 1, 4}}, row)});
+  };
+  const auto below = results(3, 5), above = results(3, 1);
+  EXPECT_EQ(elements<int64_t>(below.at(0)), (std::vector<int64_t>{-1}));
+  EXPECT_EQ(elements<float>(below.at(1)), (std::vector<float>{0, 0, 3}));
+  EXPECT_EQ(elements<float>(below.at(2)), (std::vector<float>{0, 0, 2, 4, 6, 8}));
+  EXPECT_EQ(elements<int64_t>(above.at(0)), (std::vector<int64_t>{2}));
+  EXPECT_EQ(elements<float>(above.at(1)), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(elements<float>(above.at(2)), (std::vector<float>{6, 8}));
 }
 
 }  // namespace
