@@ -13,8 +13,8 @@
 namespace gantry {
 
 /// Simplifies scalar kI64 arithmetic through polynomials over atoms (variables, floordiv, mod, min, max,
-/// anything else as it is); other expressions keep their shape. Divisors are assumed positive where they are
-/// symbolic.
+/// anything else as it is); other expressions keep their shape. Divisors of symbols and bound variables are
+/// assumed positive, unless they are shown to be negative; those with data in them are not.
 class Simplifier {
  public:
   /// Declares low <= var < low + extent. Variables that a range mentions must be bound before.
@@ -68,8 +68,12 @@ class Simplifier {
   Expr visit_under(const Expr& condition, const Expr& e);
   Poly to_poly(const Expr& e);
   Poly binary_poly(const BinaryNode* node, const Expr& e);
+  template <typename Predicate>
+  bool has_atom(const Poly& p, const Predicate& is_so) const;
   bool has_opaque(const Poly& p) const;
+  bool is_size(const Poly& b);  ///< whether a divisor is taken for > 0
 
+  Poly floored_poly(BinaryOp op, const Poly& a, const Poly& b);  ///< floordiv or mod
   Poly floordiv_poly(const Poly& a, const Poly& b);
   Poly floordiv_constant(const Poly& a, int64_t c);
   Poly floordiv_symbolic(const Poly& a, const Poly& b);

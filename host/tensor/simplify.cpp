@@ -190,14 +190,31 @@ Expr Simplifier::build(const Poly& p) {
   return constant >= 0 ? sum + Expr(constant) : sum - Expr(-constant);
 }
 
-bool Simplifier::has_opaque(const Poly& p) const {
+/// Whether one of the atoms that it is made of is so.
+template <typename Predicate>
+bool Simplifier::has_atom(const Poly& p, const Predicate& is_so) const {
   for (const Poly::Term& t : p.terms) {
     for (int i = 0; i < t.monomial.degree; ++i) {
       const Atom& x = atom(t.monomial.atoms[static_cast<size_t>(i)]);
-      if (x.kind == AtomKind::kOpaque || has_opaque(x.a) || has_opaque(x.b)) return true;
+      if (is_so(x) || has_atom(x.a, is_so) || has_atom(x.b, is_so)) return true;
     }
   }
   return false;
+}
+
+bool Simplifier::has_opaque(const Poly& p) const {
+  return has_atom(p, [](const Atom& x) { return x.kind == AtomKind::kOpaque; });
+}
+
+/// Data may be negative, and so may what a variable stands for of which nothing is known.
+bool Simplifier::is_size(const Poly& b) {
+  if (b.is_constant()) return b.constant_term() > 0;
+  const auto may_be_data = [](const Atom& x) {
+    return x.kind == AtomKind::kOpaque || (x.kind == AtomKind::kVar && !x.bounded && x.order >= 0);
+  };
+  if (has_atom(b, may_be_data)) return false;
+  const Interval known = interval(b);
+  return (known.low && *known.low >= 0) || !nonnegative(add(scale(b, -1), Poly(-1)));
 }
 
 Poly Simplifier::to_poly(const Expr& e) {
@@ -222,6 +239,14 @@ Poly Simplifier::to_poly(const Expr& e) {
   return p;
 }
 
+/// Of a remainder by what is no size nothing is known, nor of such a quotient.
+Poly Simplifier::floored_poly(BinaryOp op, const Poly& a, const Poly& b) {
+  if (is_size(b)) return op == BinaryOp::kFloorDiv ? floordiv_poly(a, b) : mod_poly(a, b);
+  const Expr whole = binary(op, build(a), build(b));
+  const auto value = constant_of(whole);
+  return value ? Poly(*value) : Poly::atom(intern_opaque(whole));
+}
+
 Poly Simplifier::binary_poly(const BinaryNode* node, const Expr& e) {
   switch (node->op) {
     case BinaryOp::kAdd:
@@ -231,9 +256,8 @@ Poly Simplifier::binary_poly(const BinaryNode* node, const Expr& e) {
     case BinaryOp::kMul:
       return multiply(to_poly(node->a), to_poly(node->b));
     case BinaryOp::kFloorDiv:
-      return floordiv_poly(to_poly(node->a), to_poly(node->b));
     case BinaryOp::kMod:
-      return mod_poly(to_poly(node->a), to_poly(node->b));
+      return floored_poly(node->op, to_poly(node->a), to_poly(node->b));
     case BinaryOp::kMin:
       return min_max_poly(true, to_poly(node->a), to_poly(node->b));
     case BinaryOp::kMax:

@@ -225,6 +225,25 @@ TEST(IntegerEdges, FloatsThatNoIntegerHoldsSaturate) {
   }
 }
 
+TEST(IntegerEdges, RemaindersByNegativeNumbersAreNegative) {
+  const int64_t numbers[] = {5, 4, 3, 2}, divisors[] = {-3, -3, 3, -7};
+  const Shape shape{4};
+  const std::vector<ConstantPtr> inputs{make_constant({DType::kI64, shape}, numbers),
+                                        make_constant({DType::kI64, shape}, divisors)};
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(4), i64], %y: Tensor[(4), i64]) -> (Tensor[(4), bool], Tensor[(4), i64]) {\n"
+      "  %0 = mod(%x, const(i64, [], [-3]))\n  %1 = equal(%0, const(i64, [], [-1]))\n"
+      "  %2 = mod(%x, %y)\n  %3 = maximum(%2, const(i64, [], [-2]))\n  return %1, %3\n}\n",
+      op_set());
+  for (const int opt_level : {0, 3}) {
+    const auto results = run_here("native", opt_level)(graph, inputs);
+    const auto* equal = results.at(0)->as<uint8_t>();
+    const auto* clipped = results.at(1)->as<int64_t>();
+    EXPECT_EQ(std::vector<int>(equal, equal + 4), (std::vector<int>{1, 0, 0, 1}));
+    EXPECT_EQ(std::vector<int64_t>(clipped, clipped + 4), (std::vector<int64_t>{-1, -2, 0, -2}));
+  }
+}
+
 TEST(IntegerEdges, MeansOfNoIntegersDoNotTrap) {
   const Graph graph = parse_graph(
       "fn @main(%x: Tensor[(3, N), i32]) -> Tensor[(3), i32] {\n"

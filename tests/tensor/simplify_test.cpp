@@ -6,6 +6,7 @@
 
 #include "host/tensor/fold.h"
 #include "host/tensor/simplifier.h"
+#include "host/tensor/tensor.h"
 
 namespace gantry {
 namespace {
@@ -120,11 +121,31 @@ TEST(Simplify, SymbolicTilesAreGuardedOnlyWhereNeeded) {
   EXPECT_TRUE(can_prove(lt(o * 8 + t, v.n + 8), v.ranges));
 }
 
+TEST(Simplify, RemaindersByDataMayBeNegative) {
+  Vars v;
+  const Expr x = placeholder({24}, DType::kI64, "x")({v.i}), y = placeholder({24}, DType::kI64, "y")({v.i});
+  const Expr unknown = make_var("unknown"), below = v.k - 4;
+  const auto is_decided = [&](const Expr& e) { return constant_of(simplify(e, v.ranges)).has_value(); };
+  EXPECT_FALSE(is_decided(eq(mod(x, -3), -1)));
+  for (const Expr& divisor : {Expr(-3), y, y * 2, unknown, below}) {
+    SCOPED_TRACE(to_string(divisor));
+    EXPECT_FALSE(is_decided(ge(mod(x, divisor), 0)));
+    EXPECT_FALSE(is_decided(ge(floordiv(v.i, divisor), 0)));
+    EXPECT_NE(v(max(mod(x, divisor), 0)), v(mod(x, divisor)));
+  }
+  for (const Expr& divisor : {Expr(3), v.n, v.n * v.w}) EXPECT_TRUE(can_prove(ge(mod(x, divisor), 0), v.ranges));
+  EXPECT_EQ(v(mod(v.i - v.i - 7, -3)), "-1");
+}
+
 /// Random index arithmetic over i, j, k.
 class RandomExpr {
  public:
   RandomExpr(unsigned seed, const Vars& v) : generator_(seed), v_(v) {}
   int pick(int n) { return std::uniform_int_distribution<int>(0, n - 1)(generator_); }
+  int divisor() {
+    const int number = pick(12) - 6;
+    return number == 0 ? 6 : number;
+  }
 
   Expr index(int depth) {
     if (depth == 0) {
@@ -140,9 +161,9 @@ class RandomExpr {
       case 3:
         return index(depth - 1) * Expr(pick(9) - 2);
       case 4:
-        return floordiv(index(depth - 1), Expr(pick(12) + 1));
+        return floordiv(index(depth - 1), Expr(divisor()));
       case 5:
-        return mod(index(depth - 1), Expr(pick(12) + 1));
+        return mod(index(depth - 1), Expr(divisor()));
       case 6:
         return min(index(depth - 1), index(depth - 1));
       default:
