@@ -1,6 +1,7 @@
 // Casts in one form.
 //
-// A cast of a cast that lost nothing begins at the value before both:
+// A cast of a cast that lost nothing begins at the value before both, where floats would not saturate that integers
+// wrap:
 //   %1 = cast(%0: f16, f32); %2 = cast(%1, i32)   =>   %2 = cast(%0, i32)
 // A cast to a wider type that several nodes read is made for each of them, so that it is part of their kernels and
 // the narrow tensor is what lies in memory (as Relay's CanonicalizeCast does):
@@ -54,12 +55,18 @@ bool keeps_values(DType from, DType to) {
   return (is_integer(to) || is_float(to)) && precision_of(to) >= precision_of(from);
 }
 
+/// Whether an integer that has become a float is cut off at the ends of another integer's range: from integer to
+/// integer it would wrap.
+bool saturates_behind(DType between, DType from, DType to) {
+  return is_integer(from) && is_float(between) && is_integer(to) && !keeps_values(from, to);
+}
+
 const std::vector<Rule>& cast_rules() {
   static const std::vector<Rule> rules = {
       {node(op::cast, {node(op::cast, {any("x")}).as("between")}), [](const Builder& build, const Match& m) -> Value* {
          Value* x = m["x"];
-         const DType from = x->type.dtype, to = m.root()->type.dtype;
-         if (!keeps_values(from, m["between"]->type.dtype)) return nullptr;
+         const DType from = x->type.dtype, between = m["between"]->type.dtype, to = m.root()->type.dtype;
+         if (!keeps_values(from, between) || saturates_behind(between, from, to)) return nullptr;
          if (from == to) return x;
          CastAttrs attrs;
          attrs.to = to;
