@@ -100,7 +100,8 @@ class LayerNormRecognizer {
     found->epsilon = *epsilon;
     found->inside.insert({root, sum, variance, variance->inputs[0]->producer});
     if (reciprocal != nullptr) found->inside.insert(reciprocal);
-    return is_private(*found, last) ? found : std::nullopt;
+    // A constant of one element may have more axes than the data.
+    return last.result()->type == found->data->type && is_private(*found, last) ? found : std::nullopt;
   }
 
   // Nothing outside reads what lies between.

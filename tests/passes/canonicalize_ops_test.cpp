@@ -282,6 +282,13 @@ TEST(CanonicalizeOps, AStepOfLayerNormalisationThatIsReadOutsideKeepsTheSteps) {
   EXPECT_THAT(canonical(text), IsGraph(text));
 }
 
+TEST(CanonicalizeOps, LayerNormalisationThatAddsAnAxisKeepsItsSteps) {
+  std::string text = kLayerNorm + "  return %6\n}";
+  text.replace(text.find("-> Tensor[(N, S, 8), f32]"), 25, "-> Tensor[(1, N, S, 8), f32]");
+  text.replace(text.find("const(f32, [], [1e-05])"), 23, "const(f32, [1, 1, 1, 1], [1e-05])");
+  EXPECT_THAT(canonical(text), IsGraph(text));
+}
+
 std::string split_norm(const std::string& cut) {
   return "fn @main(%x: Tensor[(N, 4, H, W), f32]) -> Tensor[(N, 4, H, W), f32] {\n"
          "  %0 = strided_slice(%x, begin=(0, 0, 0, 0), end=(N, " +
