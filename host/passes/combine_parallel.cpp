@@ -73,7 +73,10 @@ class ParallelCombiner {
     for (Node* node : rewriter_.nodes()) {
       std::optional<Branch> branch = match(*node);
       if (!branch) continue;
-      const auto group = std::ranges::find_if(groups, [&](const auto& g) { return are_alike(g.front(), *branch); });
+      // Like every member: the first may have no bias, and others biases of different ranks.
+      const auto group = std::ranges::find_if(groups, [&](const auto& g) {
+        return std::ranges::all_of(g, [&](const Branch& other) { return are_alike(other, *branch); });
+      });
       if (group == groups.end()) {
         groups.push_back({std::move(*branch)});
       } else {

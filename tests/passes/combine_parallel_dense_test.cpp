@@ -33,6 +33,27 @@ TEST(CombineParallelDense, QueriesAndKeysComeFromOneProduct) {
                       "  %5 = matmul(%2, %4, gemm=true)\n  return %5\n}"));
 }
 
+TEST(CombineParallelDense, BiasesOfDifferentRanksStayApartWhereTheFirstProductHasNone) {
+  const std::string head = "fn @main(%x: Tensor[(N, 8, 3), f32]) -> Tensor[(N, 8, 2), f32] {\n";
+  const std::string value =
+      "  %v = nn.dense(%x, const(f32, [3, 2], [0, 1, 0, 1, 0, 1]), units=2, gemm=true)\n"
+      "  %b = add(%v, const(f32, [1, 1, 2], [9, 10]))\n";
+  const std::string products =
+      "  %t = transpose(%k, axes=[0, 2, 1])\n  %s = matmul(%q, %t, gemm=true)\n"
+      "  %y = matmul(%s, %b, gemm=true)\n  return %y\n}";
+  EXPECT_THAT(combined(head + "  %q = nn.dense(%x, const(f32, [3, 2], [1, 2, 3, 4, 5, 6]), units=2, gemm=true)\n"
+                              "  %0 = nn.dense(%x, const(f32, [3, 2], [6, 5, 4, 3, 2, 1]), units=2, gemm=true)\n"
+                              "  %k = add(%0, const(f32, [2], [7, 8]))\n" +
+                       value + products),
+              IsGraph(head +
+                      "  %0 = nn.dense(%x, const(f32, [3, 4], [1, 2, 6, 5, 3, 4, 4, 3, 5, 6, 2, 1]), units=4, "
+                      "gemm=true)\n"
+                      "  %1 = add(%0, const(f32, [4], [0, 0, 7, 8]))\n"
+                      "  %q = strided_slice(%1, begin=(0, 0, 0), end=(N, 8, 2), strides=[1, 1, 1])\n"
+                      "  %k = strided_slice(%1, begin=(0, 0, 2), end=(N, 8, 4), strides=[1, 1, 1])\n" +
+                      value + products));
+}
+
 TEST(CombineParallelDense, ProductsInOtherFormsStayApart) {
   EXPECT_THAT(combined(attention("false", kTransposition)), IsGraph(attention("false", kTransposition)));
 }
