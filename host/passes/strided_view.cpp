@@ -38,7 +38,15 @@ std::optional<StridedView> through_slice(const Node& node, ViewThrough through) 
   return view;
 }
 
-// gather with one constant index takes a single position of an axis.
+/// Whether an index, which counts from the end where it is negative, is one of an axis of this extent. An axis has
+/// a first and a last position: nothing reads from one that is empty.
+bool is_inside(int64_t index, const Dim& extent) {
+  if (index == 0 || index == -1) return true;
+  const auto least = extent.lower_bound();
+  return least && *least > 0 && -*least <= index && index < *least;
+}
+
+// gather with one constant index takes a single position of an axis. What is beyond the axis it takes from its end.
 std::optional<StridedView> through_selection(const Node& node, ViewThrough through) {
   if (producer_of(node.result(), op::gather) == nullptr) return std::nullopt;
   const Value* index = node.inputs[1];
@@ -49,8 +57,9 @@ std::optional<StridedView> through_selection(const Node& node, ViewThrough throu
   const auto axis = static_cast<size_t>(node.attrs_as<AxisAttrs>().axis);
   const std::optional<Dim> stride = view.stride(axis);
   if (!stride) return std::nullopt;
-  Dim position = *index->constant->as<int64_t>();
-  if (position.value() < 0) position = position + view.extent(axis);
+  const int64_t given = *index->constant->as<int64_t>();
+  if (!is_inside(given, view.extent(axis))) return std::nullopt;
+  const Dim position = given < 0 ? view.extent(axis) + given : Dim(given);
   view.offset = view.offset + position * *stride;
   if (index->type.rank() == 1) {
     view.axes[axis] = {{1, *stride}};

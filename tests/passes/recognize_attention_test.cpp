@@ -200,6 +200,31 @@ TEST(RecognizeAttention, RowsThatNoStrideLeadsAlongAreCopied) {
   EXPECT_EQ(text_of(found.attrs().key), "0, 576, 16");
 }
 
+/// Keys that an index selects from an axis of that extent; `where`: what is said of sizes.
+std::string selected_keys(const std::string& extent, const std::string& index, const std::string& where = "") {
+  return "fn @main(%q: Tensor[(B, 64, 16), f32], %k: Tensor[(B, " + extent +
+         ", 64, 16), f32], %v: Tensor[(B, 64, 16), f32]) -> Tensor[(B, 64, 16), f32] {\n" + where +
+         "  %g = gather(%k, const(i64, [], [" + index + "]), axis=1)\n  %t = transpose(%g, axes=[0, 2, 1])\n" +
+         "  %s = matmul(%q, %t)\n  %w = nn.softmax(%s, axis=2)\n  %y = matmul(%w, %v)\n  return %y\n}";
+}
+
+TEST(RecognizeAttention, SelectionsAreReadWhereTheyAreIfTheyAreInsideWhateverTheSize) {
+  const auto key_of = [](const std::string& text) {
+    const Recognized found(text);
+    return found.inputs()[1] + ": " + text_of(found.attrs().key);
+  };
+  EXPECT_EQ(key_of(selected_keys("3", "2")), "%k: 2048, 3072, 16");
+  EXPECT_EQ(key_of(selected_keys("3", "-3")), "%k: 0, 3072, 16");
+  EXPECT_EQ(key_of(selected_keys("S", "0")), "%k: 0, 1024*S, 16");
+  EXPECT_EQ(key_of(selected_keys("S", "-1")), "%k: 1024*S-1024, 1024*S, 16");
+  EXPECT_EQ(key_of(selected_keys("S", "2", "  where S in 3..\n")), "%k: 2048, 1024*S, 16");
+  const std::string copied = "gather: 0, 1024, 16";
+  for (const char* index : {"3", "7", "-4"}) EXPECT_EQ(key_of(selected_keys("3", index)), copied) << index;
+  for (const char* index : {"2", "-2"}) EXPECT_EQ(key_of(selected_keys("S", index)), copied) << index;
+  for (const char* index : {"3", "-4"})
+    EXPECT_EQ(key_of(selected_keys("S", index, "  where S in 3..\n")), copied) << index;
+}
+
 TEST(RecognizeAttention, AFewQueriesStayProducts) {
   const std::string text = heads("  %p = divide(%s, const(f32, [], [4]))\n", "", "3");
   EXPECT_THAT(recognized(text), IsGraph(text));
