@@ -334,6 +334,12 @@ class Nest {
     }));
   }
 
+  /// What weighted sums are multiplied by. Without keys there are no weights, and results are 0.
+  Expr factor_of(const Expr& sum) const {
+    const Expr factor = f32(1) / sum;
+    return constant(s_.keys) ? factor : select(lt(Expr(0), s_.keys), factor, f32(0));
+  }
+
   void several_blocks(const Expr& key_at, const Expr& value_at) {
     b_.emit(each_query_vector([&](const Expr& i) { return store(running_top_, i, f32(kLowest)); }));
     b_.emit(each_query_vector([&](const Expr& i) { return store(running_sum_, i, f32(0)); }));
@@ -347,8 +353,7 @@ class Nest {
                [&](const Expr& count) { b_.emit(one_of_several(first_key, count, key_at, value_at)); });
       });
     });
-    b_.emit(
-        each_query_vector([&](const Expr& i) { return store(factors_, i, f32(1) / load(running_sum_, i)); }));
+    b_.emit(each_query_vector([&](const Expr& i) { return store(factors_, i, factor_of(load(running_sum_, i))); }));
     const Expr used = whole_ ? Expr(block_) : min(Expr(block_), s_.queries);
     b_.emit(serial("row", used, [&](const Expr& row) {
       return serial("n", s_.width / feature_lanes_, [&](const Expr& n) {

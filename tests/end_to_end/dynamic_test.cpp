@@ -306,5 +306,27 @@ TEST(Dynamic, DifferencesOfSizesMayBeNegative) {
   EXPECT_EQ(elements<float>(above.at(2)), (std::vector<float>{6, 8}));
 }
 
+TEST(Dynamic, AttentionOverNoKeysIsZero) {
+  const Graph graph = parse_graph(
+      "fn @main(%q: Tensor[(1, 2, 16, 8), f32], %k: Tensor[(1, 2, K, 8), f32], %v: Tensor[(1, 2, K, 8), f32]) -> "
+      "Tensor[(1, 2, 16, 8), f32] {\n"
+      "  %t = transpose(%k, axes=[0, 1, 3, 2])\n  %s = matmul(%q, %t)\n  %w = nn.softmax(%s, axis=3)\n"
+      "  %y = matmul(%w, %v)\n  return %y\n}\n",
+      op_set());
+  testing::LocalModel model(testing::compile_to_bytes(graph));
+  testing::LocalModel in_steps(testing::compile_to_bytes(graph, {.opt_level = 0}));
+  for (const int64_t keys : {0, 1, 300}) {
+    const std::vector<ConstantPtr> inputs{testing::random_tensor(DType::kF32, {1, 2, 16, 8}, 1),
+                                          testing::random_tensor(DType::kF32, {1, 2, keys, 8}, 2),
+                                          testing::random_tensor(DType::kF32, {1, 2, keys, 8}, 3)};
+    const auto results = model.run(inputs);
+    if (keys == 0) {
+      EXPECT_EQ(elements<float>(results.at(0)), std::vector<float>(size_t{2 * 16 * 8}));
+    } else {
+      EXPECT_LE(worst_error(results, in_steps.run(inputs)), kTolerance) << keys;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gantry::end_to_end
