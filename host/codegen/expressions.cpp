@@ -35,6 +35,10 @@ Value* Expressions::emit_index(const Expr& e) {
   return emit(e);
 }
 
+void Expressions::set_value(const VarNode* var, const Expr& value) {
+  kinds_.lanes.set_value(var, value);
+}
+
 Value* Expressions::emit_uncached(const Expr& e) {
   switch (e->kind) {
     case ExprKind::kIntImm:
@@ -116,6 +120,7 @@ Value* Expressions::binary(const BinaryNode& node, const Expr& self) {
 Value* Expressions::let(const LetNode& node) {
   const auto* var = node.var.as<VarNode>();
   scope_.vars[var] = emit(node.value);
+  set_value(var, node.value);
   if (kinds_.narrow != nullptr) kinds_.narrow->bind_range(var, node.value);
   Value* body = emit(node.body);
   scope_.vars.erase(var);

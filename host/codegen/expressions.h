@@ -41,6 +41,8 @@ class Expressions {
   llvm::Value* emit(const Expr& e);
   /// An index or bound.
   llvm::Value* emit_index(const Expr& e);
+  /// In what is emitted from now on, `var` stands for `value`.
+  void set_value(const VarNode* var, const Expr& value);
   /// A new statement begins, whose values are not those of the ones before.
   void forget() { cache_.clear(); }
 

@@ -169,6 +169,7 @@ void Statements::let(const LetStmtNode& node) {
   Value* value = expressions_.emit(node.value);
   const bool is_index = node.value.type() == ExprType{DType::kI64, 1};
   scope_.vars[var] = !on_gpu() && is_index && divides_by_size(node.value) ? without_history(b_, value) : value;
+  expressions_.set_value(var, node.value);
   if (ranges_) ranges_->bind(var, ranges_->range(node.value));
   emit(node.body);
   scope_.vars.erase(var);

@@ -9,10 +9,22 @@ namespace gantry {
 
 using llvm::Value;
 
-Expr scalar_predicate(const Expr& predicate) {
-  if (predicate.type().lanes == 1) return predicate;
-  auto* broadcast = predicate.as<BroadcastNode>();
+namespace {
+
+/// Indices and sizes are less, and so are sums of a few of them: no memory has so many elements.
+constexpr int64_t kFar = int64_t{1} << 48;
+
+/// The one value of all lanes; null if they may differ.
+Expr one_value(const Expr& e) {
+  if (e.type().lanes == 1) return e;
+  auto* broadcast = e.as<BroadcastNode>();
   return broadcast && broadcast->value.type().lanes == 1 ? broadcast->value : Expr();
+}
+
+}  // namespace
+
+Expr scalar_predicate(const Expr& predicate) {
+  return one_value(predicate);
 }
 
 VectorLanes::VectorLanes(llvm::IRBuilder<>& builder, Expressions& expressions, IntegerArithmetic& integers,
@@ -54,22 +66,61 @@ std::optional<Affine> VectorLanes::affine(const Expr& e) {
   return std::nullopt;
 }
 
+void VectorLanes::set_value(const VarNode* var, const Expr& value) {
+  if (may_be_far(value)) {
+    far_.insert(var);
+  } else {
+    far_.erase(var);
+  }
+}
+
+/// Whether it is, or is computed of, data or a number that no index is.
+bool VectorLanes::may_be_far(const Expr& e) const {
+  bool found = false;
+  walk(e, [&](const Expr& part) {
+    if (part.as<LoadNode>()) found = true;
+    if (auto* var = part.as<VarNode>()) found = found || far_.contains(var);
+    if (auto* known = part.as<IntImmNode>()) found = found || known->value > kFar || known->value < -kFar;
+  });
+  return found;
+}
+
+/// An operand of a comparison. Arithmetic of far numbers wraps around, lane by lane: only one value of all
+/// lanes has this form then.
+std::optional<Affine> VectorLanes::compared(const Expr& e, bool is_far) {
+  if (!is_far) {
+    const Expressions::InIndex inside(expressions_);
+    return affine(e);
+  }
+  const Expr value = one_value(e);
+  return value ? std::optional(Affine{expressions_.emit(value), 0}) : std::nullopt;
+}
+
 Value* VectorLanes::compare(const BinaryNode& node) {
   if (node.op == BinaryOp::kEq || node.op == BinaryOp::kNe) return nullptr;
   const bool swapped = node.op == BinaryOp::kGt || node.op == BinaryOp::kGe;
   const bool or_equal = node.op == BinaryOp::kLe || node.op == BinaryOp::kGe;
-  const auto index = [&](const Expr& e) {
-    const Expressions::InIndex inside(expressions_);
-    return affine(e);
-  };
-  const std::optional<Affine> a = index(swapped ? node.b : node.a);
-  const std::optional<Affine> b = a ? index(swapped ? node.a : node.b) : std::nullopt;
+  const Expr &lower = swapped ? node.b : node.a, &upper = swapped ? node.a : node.b;
+  const bool a_is_far = may_be_far(lower), b_is_far = may_be_far(upper), is_far = a_is_far || b_is_far;
+  const std::optional<Affine> a = compared(lower, a_is_far);
+  const std::optional<Affine> b = a ? compared(upper, b_is_far) : std::nullopt;
   if (!b) return nullptr;
   const int lanes = node.type.lanes;
   const int64_t stride = a->stride - b->stride;
+  if (is_far && stride == 0) {
+    Value* all = or_equal ? b_.CreateICmpSLE(a->base, b->base) : b_.CreateICmpSLT(a->base, b->base);
+    return splat(b_, all, lanes);
+  }
+  // What would wrap around becomes a distance that is more lanes than there are.
+  const auto sum = [&](Value* x, Value* y) {
+    return is_far ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, x, y) : b_.CreateAdd(x, y);
+  };
+  const auto difference = [&](Value* x, Value* y) {
+    return is_far ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, x, y) : b_.CreateSub(x, y);
+  };
   // a + stride * lane < b (or <=)  <=>  stride * lane < distance.
-  Value* distance = b_.CreateSub(b->base, a->base);
-  if (or_equal) distance = b_.CreateAdd(distance, b_.getInt64(1));
+  Value* distance = difference(b->base, a->base);
+  if (or_equal) distance = sum(distance, b_.getInt64(1));
   Value* zero = b_.getInt64(0);
   if (stride == 0) return splat(b_, b_.CreateICmpSGT(distance, zero), lanes);
   if (stride != 1 && stride != -1) return nullptr;
@@ -80,7 +131,7 @@ Value* VectorLanes::compare(const BinaryNode& node) {
   };
   Value* lane = b_.CreateStepVector(with_lanes(b_.getInt32Ty(), lanes));
   if (stride == 1) return b_.CreateICmpSLT(lane, clamped(distance));
-  return b_.CreateICmpSGT(lane, clamped(b_.CreateNeg(distance)));
+  return b_.CreateICmpSGT(lane, clamped(difference(zero, distance)));
 }
 
 Value* VectorLanes::lane(const Expr& e, int i) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include "host/codegen/buffer_elements.h"
 #include "host/codegen/conversions.h"
@@ -34,13 +35,19 @@ class VectorLanes {
   /// Comparisons of ramps, as guards make them: `first + lane < bound` needs no vector of 64-bit indices,
   /// only the number of lanes before the bound. Null where the operands have another form.
   llvm::Value* compare(const BinaryNode& node);
+  /// `var` stands for `value`: what is computed of data may be any number, where indices and sizes are small.
+  void set_value(const VarNode* var, const Expr& value);
 
  private:
+  bool may_be_far(const Expr& e) const;
+  std::optional<Affine> compared(const Expr& e, bool is_far);
+
   llvm::IRBuilder<>& b_;
   Expressions& expressions_;
   IntegerArithmetic& integers_;
   Conversions& conversions_;
   BufferElements& elements_;
+  std::set<const VarNode*> far_;  ///< variables that may be any number
 };
 
 }  // namespace gantry

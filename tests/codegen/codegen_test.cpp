@@ -302,6 +302,70 @@ TEST(Guard, EveryComparisonOfRampsAgreesWithItsDefinition) {
   }
 }
 
+/// Eight lanes that are x * X + y * Y + constant + stride * lane, as 64 bits compute it.
+struct ComparedLanes {
+  Expr lanes;
+  int64_t x, y, constant, stride;
+
+  int64_t at(int64_t x_value, int64_t y_value, int64_t lane) const {
+    const auto product = [](int64_t a, int64_t b) {
+      return static_cast<uint64_t>(a) * static_cast<uint64_t>(b);
+    };
+    return static_cast<int64_t>(product(x, x_value) + product(y, y_value) + static_cast<uint64_t>(constant) +
+                                product(stride, lane));
+  }
+};
+
+// X is an index, Y the number that "in" holds.
+TEST(Guard, ComparisonsWithDataThatIsFarAwayDoNotWrap) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  Buffer in = argument("in", DType::kI64, 1), out = argument("out", DType::kBool, 1024);
+  Expr x = symbol_var("X"), y = make_var("y");
+  const std::vector<ComparedLanes> near{
+      {ramp(x, 1, 8), 1, 0, 0, 1}, {ramp(x, -1, 8), 1, 0, 0, -1}, {broadcast(x, 8), 1, 0, 0, 0}};
+  const std::vector<ComparedLanes> far{{broadcast(load(in, 0), 8), 0, 1, 0, 0},
+                                       {broadcast(y, 8), 0, 1, 0, 0},
+                                       {ramp(y, 1, 8), 0, 1, 0, 1},
+                                       {broadcast(kMost, 8), 0, 0, kMost, 0},
+                                       {broadcast(kLeast, 8), 0, 0, kLeast, 0}};
+  std::vector<Stmt> statements;
+  std::vector<std::function<bool(int64_t, int64_t)>> reference;
+  using Compare = Expr (*)(Expr, Expr);
+  const auto add = [&](Compare compare, const ComparedLanes& a, const ComparedLanes& b,
+                       const std::function<bool(int64_t, int64_t)>& expected) {
+    statements.push_back(
+        store(out, ramp(static_cast<int64_t>(reference.size()), 1, 8), compare(a.lanes, b.lanes)));
+    for (int64_t lane = 0; lane < 8; ++lane) {
+      reference.push_back([=](int64_t x_value, int64_t y_value) {
+        return expected(a.at(x_value, y_value, lane), b.at(x_value, y_value, lane));
+      });
+    }
+  };
+  for (const ComparedLanes& a : near) {
+    for (const ComparedLanes& b : far) {
+      for (const auto& [left, right] : {std::pair(a, b), std::pair(b, a)}) {
+        add(&lt, left, right, std::less<int64_t>());
+        add(&le, left, right, std::less_equal<int64_t>());
+        add(&gt, left, right, std::greater<int64_t>());
+        add(&ge, left, right, std::greater_equal<int64_t>());
+      }
+    }
+  }
+  const Stmt body = let(y, load(in, 0), block(statements));
+  LoadedImage image(
+      build_image(std::vector{make_kernel("far", {in, out}, body, {"X"})}, find_target("native"), 1));
+  for (const int64_t index : {0, 3, 1000}) {
+    for (const int64_t number : {kLeast, kLeast + 5, int64_t{-1}, int64_t{4}, kMost - 5, kMost}) {
+      std::vector<uint8_t> c(1024, 2);
+      int64_t data = number;
+      std::vector<void*> buffers{&data, c.data()};
+      ASSERT_EQ(image.kernel("far")(nullptr, buffers.data(), &index), 0);
+      for (size_t i = 0; i < reference.size(); ++i)
+        ASSERT_EQ(c[i], reference[i](index, number)) << index << " " << number << " case " << i;
+    }
+  }
+}
+
 TEST(IfThenElse, DoesNotEvaluateTheBranchNotChosen) {
   Buffer in = argument("in", DType::kF32, 4), out = argument("out", DType::kF32, 8);
   Expr i = make_var("i");

@@ -68,6 +68,31 @@ TEST(Dynamic, BatchAndLengthOfRecurrences) {
   expect_agreement(bytes, shapes);
 }
 
+// Whole vectors of numbers that count up are compared by how far the limit is away.
+TEST(Dynamic, EveryNumberIsAtMostTheLargestAndAboveTheLeast) {
+  onnx::ModelProto proto;
+  const std::string text =
+      "ir_version: 8 opset_import { version: 16 } graph { name: 'g' "
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'N' } } } } } "
+      "output { name: 'y' type { tensor_type { elem_type: 9 shape { dim { dim_param: 'N' } } } } } "
+      "output { name: 'z' type { tensor_type { elem_type: 9 shape { dim { dim_param: 'N' } } } } } "
+      "node { op_type: 'Size' input: 'x' output: 'n' } "
+      "node { op_type: 'Range' input: 'zero' input: 'n' input: 'one' output: 'r' } "
+      "node { op_type: 'LessOrEqual' input: 'r' input: 'most' output: 'y' } "
+      "node { op_type: 'Greater' input: 'r' input: 'least' output: 'z' } "
+      "initializer { name: 'zero' data_type: 7 int64_data: 0 } "
+      "initializer { name: 'one' data_type: 7 int64_data: 1 } "
+      "initializer { name: 'most' data_type: 7 int64_data: 9223372036854775807 } "
+      "initializer { name: 'least' data_type: 7 int64_data: -9223372036854775808 } }";
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
+  const Graph graph = import_onnx_bytes(proto.SerializeAsString(), "");
+  testing::LocalModel model(testing::compile_to_bytes(graph));
+  for (const ConstantPtr& result : model.run({testing::random_tensor(DType::kF32, {64}, 1)})) {
+    ASSERT_EQ(result->size, 64U);
+    for (size_t i = 0; i < result->size; ++i) EXPECT_EQ(result->bytes[i], std::byte{1}) << i;
+  }
+}
+
 /// A classifier of images as Paddle's exporter writes it: height and width are both "?", the batch is -1, and
 /// so is the declared output.
 std::string unnamed_classifier() {
