@@ -26,6 +26,7 @@
 #include "host/codegen/llvm_target.h"
 #include "host/loops/launch.h"
 #include "host/support/error.h"
+#include "host/support/start_thread.h"
 
 namespace gantry {
 namespace {
@@ -195,7 +196,8 @@ void run_on_threads(size_t count, int threads, const std::function<void(size_t)>
   };
   std::vector<std::thread> workers;
   const int most = std::clamp(threads, 1, static_cast<int>(std::max<size_t>(count, 1)));
-  for (int i = 1; i < most; ++i) workers.emplace_back(run);
+  int running = 1;
+  while (running < most && start_thread(workers, run)) ++running;
   run();
   for (std::thread& worker : workers) worker.join();
   if (failure) std::rethrow_exception(failure);

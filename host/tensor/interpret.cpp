@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "host/support/error.h"
+#include "host/support/start_thread.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/interpret_arithmetic.h"
 #include "host/tensor/interpret_block.h"
@@ -261,14 +262,15 @@ void run_on_threads(const OperationNode& op, const Arrays& arrays, const std::ve
   for (int t = 0; t < threads; ++t) {
     int64_t first = units * t / threads * (by_row ? row : 1),
             last = units * (t + 1) / threads * (by_row ? row : 1);
-    pool.emplace_back([&, first, last] {
+    const auto share = [&, first, last] {
       try {
         Worker(op, arrays, shape, out).run(first, last);
       } catch (...) {
         std::lock_guard lock(mutex);
         failure = std::current_exception();
       }
-    });
+    };
+    if (!start_thread(pool, share)) share();
   }
   for (std::thread& thread : pool) thread.join();
   if (failure) std::rethrow_exception(failure);

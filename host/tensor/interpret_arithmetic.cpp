@@ -4,6 +4,7 @@
 #include <optional>
 #include <thread>
 
+#include "host/support/start_thread.h"
 #include "host/tensor/interpret_offsets.h"
 
 namespace gantry::interpreter {
@@ -130,8 +131,10 @@ void run_all(const Rows& rows, int threads) {
     for (int64_t i = count * t / threads; i < count * (t + 1) / threads; ++i) rows.run(i);
   };
   std::vector<std::thread> pool;
-  for (int t = 1; t < threads; ++t) pool.emplace_back(share, t);
+  int started = 1;
+  while (started < threads && start_thread(pool, share, started)) ++started;
   share(0);
+  for (int t = started; t < threads; ++t) share(t);
   for (std::thread& thread : pool) thread.join();
 }
 
