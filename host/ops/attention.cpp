@@ -11,10 +11,20 @@ namespace {
 using ops::input_type;
 using ops::require;
 
+/// Of f32 in the longest vectors that a target has.
+constexpr int64_t kMostLanes = 16;
+constexpr int64_t kLeastRegisters = 8;
+
 std::vector<TensorType> infer_attention(const Node& node, Function&) {
   const auto& a = node.attrs_as<AttentionAttrs>();
-  require(a.depth > 0 && a.width > 0, "a query has {} features and a value {}", a.depth, a.width);
-  require(a.form.lanes > 0 && (a.form.lanes & (a.form.lanes - 1)) == 0 && a.form.registers >= 8,
+  for (const int64_t features : {a.depth, a.width}) {
+    require(features >= 1 && features <= kMostAttentionFeatures,
+            "a query has {} features and a value {}, which can be 1 to {}", a.depth, a.width,
+            kMostAttentionFeatures);
+  }
+  require(!a.keys.is_constant() || a.keys.value() > 0, "there are no keys");
+  require(a.form.lanes >= 1 && a.form.lanes <= kMostLanes && (a.form.lanes & (a.form.lanes - 1)) == 0 &&
+              a.form.registers >= kLeastRegisters,
           "vectors of {} lanes in {} registers", a.form.lanes, a.form.registers);
   for (const Shape* operand : {&a.query, &a.key, &a.value, &a.result}) {
     require(operand->size() == a.batch.size() + 2, "an operand has {} strides for {} batch axes",

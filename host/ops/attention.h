@@ -12,10 +12,13 @@
 
 namespace gantry {
 
+/// Of a query or a value, at most: blocks of more would not fit on the stack.
+inline constexpr int64_t kMostAttentionFeatures = 256;
+
 /// How loops are cut for a target's vectors.
 struct AttentionForm {
-  int64_t lanes = 16;      ///< f32 elements of a vector
-  int64_t registers = 32;  ///< vector registers
+  int64_t lanes = 16;      ///< f32 elements of a vector: 1, 2, 4, 8 or 16
+  int64_t registers = 32;  ///< vector registers, at least 8
 };
 
 /// Inputs: query, key, value; up to two biases (f32), applied to the scaled scores one after the other:
@@ -23,9 +26,9 @@ struct AttentionForm {
 /// constant).
 struct AttentionAttrs : AttrsOf<AttentionAttrs> {
   Shape batch;                      ///< extents of the batch axes (heads among them)
-  Dim queries, keys;                ///< rows
-  int64_t depth = 0;                ///< features of a query and a key
-  int64_t width = 0;                ///< features of a value
+  Dim queries, keys;                ///< rows; at least one key
+  int64_t depth = 0;                ///< features of a query and a key, up to kMostAttentionFeatures
+  int64_t width = 0;                ///< features of a value, up to the same
   double scale = 1;                 ///< of the scores, before the biases
   Shape query, key, value, result;  ///< offset, a stride a batch axis, the stride of rows
   Shape bias, bias2;  ///< offset, a stride a batch axis, of queries, of keys (0: broadcast); empty: none

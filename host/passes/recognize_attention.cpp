@@ -25,7 +25,6 @@ namespace {
 
 /// Fewer queries leave most of a block's lanes unused.
 constexpr int64_t kLeastQueries = 8;
-constexpr int64_t kMaxFeatures = 256;
 /// Where scores stay as they are, among those that a choice puts in their place.
 constexpr double kKept = std::numeric_limits<double>::infinity();
 /// Scores that are put in the place of others, and what they are scaled by: no product of them is kKept.
@@ -218,7 +217,7 @@ class AttentionRecognizer {
     attrs->depth = q.features().constant().value_or(0);
     attrs->width = v.features().constant().value_or(0);
     for (int64_t features : {attrs->depth, attrs->width})
-      if (features < 1 || features > kMaxFeatures) return nullptr;
+      if (features < 1 || features > kMostAttentionFeatures) return nullptr;
     if (attrs->queries.is_constant() && attrs->queries.value() < kLeastQueries) return nullptr;
     if (attrs->keys.is_constant() && attrs->keys.value() < 1) return nullptr;
     attrs->form.lanes = policy_.lanes;

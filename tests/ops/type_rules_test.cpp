@@ -67,6 +67,28 @@ TEST(TypeRules, FormsOfConvolutionsSayNothingThatCannotBe) {
       "merged_groups divides the 6 input channels of a group, which 4 does not");
 }
 
+std::string refused_attention(const char* keys, const char* depth, const char* width, const char* form) {
+  return refused(
+      fmt::format("fn @main(%q: Tensor[(1, 8, 4), f32], %k: Tensor[(1, 8, 4), f32], "
+                  "%v: Tensor[(1, 8, 4), f32]) -> Tensor[(1, 8, 4), f32] {{\n"
+                  "  %0 = nn.attention(%q, %k, %v, batch=(1), queries=8, keys={}, depth={}, width={}, "
+                  "scale=1, query=(0, 32, 4), key=(0, 32, 4), value=(0, 32, 4), result=(0, 32, 4), "
+                  "shape=(1, 8, 4)) by ({})\n  return %0\n}}\n",
+                  keys, depth, width, form));
+}
+
+TEST(TypeRules, AttentionHasKeysAndBlocksThatFitTheStack) {
+  const char* const usual = "lanes=16, registers=32";
+  expect_in(refused_attention("0", "4", "4", usual), "there are no keys");
+  for (const char* features : {"0", "-4", "257", "9223372036854775807"}) {
+    expect_in(refused_attention("8", features, "4", usual), "1 to 256");
+    expect_in(refused_attention("8", "4", features, usual), "1 to 256");
+  }
+  for (const char* form : {"lanes=0, registers=32", "lanes=12, registers=32", "lanes=32, registers=32",
+                           "lanes=4611686018427387904, registers=32", "lanes=16, registers=7"})
+    expect_in(refused_attention("8", "4", "4", form), "lanes in");
+}
+
 TEST(TypeRules, WhatNoNumberHoldsIsAUserError) {
   const char* const nodes[] = {
       "nn.dense(%x, %x, units=9223372036854775807, tile_parts=1)",
