@@ -20,9 +20,9 @@ struct HardwareBit {
 constexpr HardwareBit kFeatures[] = {
     {1, 0, "fp-armv8"}, {1, 1, "neon"},      {1, 3, "aes"},   {1, 6, "sha2"},     {1, 7, "crc"},
     {1, 8, "lse"},      {1, 10, "fullfp16"}, {1, 12, "rdm"},  {1, 13, "jsconv"},  {1, 14, "complxnum"},
-    {1, 15, "rcpc"},    {1, 17, "sha3"},     {1, 18, "sm4"},  {1, 20, "dotprod"}, {1, 22, "sve"},
-    {1, 23, "fp16fml"}, {2, 1, "sve2"},      {2, 13, "i8mm"}, {2, 14, "bf16"},    {2, 9, "f32mm"},
-    {2, 10, "f64mm"},
+    {1, 15, "rcpc"},    {1, 17, "sha3"},     {1, 19, "sm4"},  {1, 20, "dotprod"}, {1, 22, "sve"},
+    {1, 23, "fp16fml"}, {2, 1, "sve2"},      {2, 13, "i8mm"}, {2, 14, "bf16"},    {2, 10, "f32mm"},
+    {2, 11, "f64mm"},
 };
 
 struct PartName {
