@@ -267,7 +267,7 @@ std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& 
   return {compute(to_exprs(node.result()->type.shape), body, "resize")};
 }
 
-std::vector<TensorType> infer_resize(const Node& node, Function&) {
+std::vector<TensorType> infer_resize(const Node& node, Function& function) {
   const auto& a = node.attrs_as<ResizeAttrs>();
   const TensorType& x = input_type(node, 0);
   size_t rank = x.shape.size();
@@ -284,6 +284,8 @@ std::vector<TensorType> infer_resize(const Node& node, Function&) {
                        "scale of each axis");
     require(!x.shape[d].is_constant() || x.shape[d].value() > 0 || a.sizes[d] == x.shape[d],
             "cannot resize an axis of extent 0");
+    if (a.sizes[d].is_constant() && a.sizes[d].value() > 0)
+      ops::require_at_least(x.shape[d], 1, function, node, "cannot resize an axis of extent 0");
   }
   for (size_t i : {size_t{1}, size_t{2}}) {
     const auto count = static_cast<int64_t>(i * rank);

@@ -23,18 +23,31 @@ std::vector<TensorType> infer_roi(const Node& node, int64_t columns, int64_t hei
   return {{x.dtype, {regions.shape[0], x.shape[1], height, width}}};
 }
 
+/// Places are brought into the data: axis `d` of those has an element, where there is a region.
+void require_readable(size_t d, Function& function, const Node& node) {
+  const TensorType &x = input_type(node, 0), &regions = input_type(node, 1);
+  const auto least = x.shape[d].lower_bound();
+  if (least && *least >= 1) return;
+  ops::require_at_least(x.shape[d] - min(regions.shape[0], 1), 0, function, node,
+                        fmt::format("axis {} of {} has nothing that a region could be of", d, x.str()));
+}
+
 std::vector<TensorType> infer_roi_align(const Node& node, Function& function) {
   const auto& a = node.attrs_as<RoiAlignAttrs>();
   const TensorType& images = input_type(node, 2);
   require(images.rank() == 1 && (images.dtype == DType::kI64 || images.dtype == DType::kI32),
           "the regions' images {} should be a vector of integers", images.str());
   ops::unify(input_type(node, 1).shape[0], images.shape[0], function, node, "regions and their images");
-  return infer_roi(node, 4, a.height, a.width);
+  std::vector<TensorType> types = infer_roi(node, 4, a.height, a.width);
+  for (const size_t d : {0U, 2U, 3U}) require_readable(d, function, node);
+  return types;
 }
 
-std::vector<TensorType> infer_roi_pool(const Node& node, Function&) {
+std::vector<TensorType> infer_roi_pool(const Node& node, Function& function) {
   const auto& a = node.attrs_as<RoiPoolAttrs>();
-  return infer_roi(node, 5, a.height, a.width);
+  std::vector<TensorType> types = infer_roi(node, 5, a.height, a.width);
+  require_readable(0, function, node);  // parts without rows or columns are not read
+  return types;
 }
 
 /// A result's place, and the data that it is of.

@@ -2,8 +2,10 @@
 // definitions.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <map>
 #include <numbers>
 
 #include "host/support/error.h"
@@ -114,6 +116,51 @@ TEST(Det, OfASingularMatrixIsZero) {
 }
 
 // --- regions of interest
+
+/// Whether all constraints hold for these sizes.
+bool takes(const Graph& graph, const std::map<std::string, int64_t>& sizes) {
+  return std::ranges::all_of(graph.main.constraints, [&](const DimConstraint& c) {
+    return c.left.evaluate(sizes) == c.right.evaluate(sizes);
+  });
+}
+
+TEST(RoiAlign, NeedsDataWhereThereIsARegion) {
+  const Graph graph = imported_graph(open_input("x", "N 2 H W") + open_input("r", "M 4") +
+                                         open_input("i", "M", 7) + node("RoiAlign", "x r i", "y"),
+                                     "y");
+  EXPECT_TRUE(takes(graph, {{"N", 1}, {"H", 1}, {"W", 1}, {"M", 3}}));
+  EXPECT_TRUE(takes(graph, {{"N", 0}, {"H", 4}, {"W", 4}, {"M", 0}}));
+  for (const char* empty : {"N", "H", "W"}) {
+    std::map<std::string, int64_t> sizes{{"N", 4}, {"H", 4}, {"W", 4}, {"M", 3}};
+    sizes[empty] = 0;
+    EXPECT_FALSE(takes(graph, sizes)) << empty;
+  }
+}
+
+TEST(RoiAlign, NeedsNothingOfDataOfKnownSizes) {
+  const Graph graph = imported_graph(open_input("x", "1 2 8 8") + open_input("r", "M 4") +
+                                         open_input("i", "M", 7) + node("RoiAlign", "x r i", "y"),
+                                     "y");
+  EXPECT_TRUE(graph.main.constraints.empty());
+}
+
+TEST(MaxRoiPool, NeedsAnImageWhereThereIsARegion) {
+  const Graph graph =
+      imported_graph(open_input("x", "N 2 H 8") + open_input("r", "M 5") +
+                         node("MaxRoiPool", "x r", "y", attribute("pooled_shape", "type: INTS ints: [2, 3]")),
+                     "y");
+  EXPECT_TRUE(takes(graph, {{"N", 1}, {"H", 0}, {"M", 3}}));
+  EXPECT_TRUE(takes(graph, {{"N", 0}, {"H", 4}, {"M", 0}}));
+  EXPECT_FALSE(takes(graph, {{"N", 0}, {"H", 4}, {"M", 3}}));
+}
+
+TEST(Resize, NeedsAnElementForASizeThatIsGiven) {
+  const std::string sizes = constants("sizes", {{4}, {1, 2, 5, 8}, DType::kI64});
+  const Graph graph =
+      imported_graph(open_input("x", "1 2 H 8") + sizes + node("Resize", "x - - sizes", "y"), "y");
+  EXPECT_TRUE(takes(graph, {{"H", 1}}));
+  EXPECT_FALSE(takes(graph, {{"H", 0}}));
+}
 
 TEST(MaxRoiPool, TakesTheLargestElementOfEachPartOfARegion) {
   const Given data = random({2, 3, 6, 8}, 5);
