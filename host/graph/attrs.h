@@ -10,8 +10,8 @@
 //
 //   visit.filled("strides", strides, kernel.size(), 1);  // ones, as many as the kernel has extents
 //
-// Dimensions are sizes, which are not negative, unless fields() says so, for a kernel takes its symbols for >= 0
-// (host/driver/kernel_work.h):
+// Dimensions are sizes, which are not negative, unless fields() says so, for a kernel takes its symbols for
+// >= 0 (host/driver/kernel_work.h):
 //
 //   visit.signed_numbers("start", start);
 //

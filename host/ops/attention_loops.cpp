@@ -353,7 +353,8 @@ class Nest {
                [&](const Expr& count) { b_.emit(one_of_several(first_key, count, key_at, value_at)); });
       });
     });
-    b_.emit(each_query_vector([&](const Expr& i) { return store(factors_, i, factor_of(load(running_sum_, i))); }));
+    b_.emit(each_query_vector(
+        [&](const Expr& i) { return store(factors_, i, factor_of(load(running_sum_, i))); }));
     const Expr used = whole_ ? Expr(block_) : min(Expr(block_), s_.queries);
     b_.emit(serial("row", used, [&](const Expr& row) {
       return serial("n", s_.width / feature_lanes_, [&](const Expr& n) {

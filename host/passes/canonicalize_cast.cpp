@@ -1,10 +1,10 @@
 // Casts in one form.
 //
-// A cast of a cast that lost nothing begins at the value before both, where floats would not saturate that integers
-// wrap:
+// A cast of a cast that lost nothing begins at the value before both, where floats would not saturate that
+// integers wrap:
 //   %1 = cast(%0: f16, f32); %2 = cast(%1, i32)   =>   %2 = cast(%0, i32)
-// A cast to a wider type that several nodes read is made for each of them, so that it is part of their kernels and
-// the narrow tensor is what lies in memory (as Relay's CanonicalizeCast does):
+// A cast to a wider type that several nodes read is made for each of them, so that it is part of their
+// kernels and the narrow tensor is what lies in memory (as Relay's CanonicalizeCast does):
 //   %1 = cast(%0: u8, f32); %2 = exp(%1); %3 = sqrt(%1)
 //     =>   %1 = cast(%0, f32); %2 = exp(%1); %4 = cast(%0, f32); %3 = sqrt(%4)
 #include <algorithm>
@@ -55,8 +55,8 @@ bool keeps_values(DType from, DType to) {
   return (is_integer(to) || is_float(to)) && precision_of(to) >= precision_of(from);
 }
 
-/// Whether an integer that has become a float is cut off at the ends of another integer's range: from integer to
-/// integer it would wrap.
+/// Whether an integer that has become a float is cut off at the ends of another integer's range: from integer
+/// to integer it would wrap.
 bool saturates_behind(DType between, DType from, DType to) {
   return is_integer(from) && is_float(between) && is_integer(to) && !keeps_values(from, to);
 }

@@ -38,15 +38,16 @@ std::optional<StridedView> through_slice(const Node& node, ViewThrough through) 
   return view;
 }
 
-/// Whether an index, which counts from the end where it is negative, is one of an axis of this extent. An axis has
-/// a first and a last position: nothing reads from one that is empty.
+/// Whether an index, which counts from the end where it is negative, is one of an axis of this extent. An
+/// axis has a first and a last position: nothing reads from one that is empty.
 bool is_inside(int64_t index, const Dim& extent) {
   if (index == 0 || index == -1) return true;
   const auto least = extent.lower_bound();
   return least && *least > 0 && -*least <= index && index < *least;
 }
 
-// gather with one constant index takes a single position of an axis. What is beyond the axis it takes from its end.
+// gather with one constant index takes a single position of an axis. What is beyond the axis it takes from
+// its end.
 std::optional<StridedView> through_selection(const Node& node, ViewThrough through) {
   if (producer_of(node.result(), op::gather) == nullptr) return std::nullopt;
   const Value* index = node.inputs[1];

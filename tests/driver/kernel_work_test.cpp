@@ -118,10 +118,12 @@ TEST(KernelWork, NumbersThatMayBeNegativeAreDifferencesOfSymbolsThatAreNot) {
   EXPECT_EQ(numbers.bound(symbol(2)), n * 2);
   EXPECT_EQ(numbers.bound(symbol(3)), n);
   const auto& steps = dynamic_cast<const ArangeAttrs&>(*range.steps().at(0).attrs);
-  for (const auto& [given, number] : {std::pair(Dim(0) - n, steps.start), {n - s, steps.step}, {n * 2, steps.count}}) {
+  for (const auto& [given, number] :
+       {std::pair(Dim(0) - n, steps.start), {n - s, steps.step}, {n * 2, steps.count}}) {
     const Dim bound = range.bound(number);
     for (const int64_t size : {2, 5, 9})
-      EXPECT_EQ(bound.evaluate({{"S", 5}, {"N", size}}), given.evaluate({{"S", 5}, {"N", size}})) << bound.str();
+      EXPECT_EQ(bound.evaluate({{"S", 5}, {"N", size}}), given.evaluate({{"S", 5}, {"N", size}}))
+          << bound.str();
   }
   EXPECT_TRUE(steps.count.is_symbol()) << steps.count.str();
 }

@@ -308,19 +308,21 @@ TEST(Dynamic, NumbersMadeOfSizesMayBeNegative) {
 }
 
 TEST(Dynamic, DifferencesOfSizesMayBeNegative) {
-  testing::LocalModel model(testing::compile_to_bytes(parse_graph(
-      "fn @main(%s: Tensor[(S), f32], %n: Tensor[(N), f32], %m: Tensor[(3, 1), f32], %x: Tensor[(1, 1, 4), f32]) "
-      "-> (Tensor[(1), i64], Tensor[(3, 1), f32], Tensor[(1, 1, 4 - S + N), f32]) {\n"
-      "  %0 = dims_to_tensor(dims=(S - N))\n"
-      "  %1 = maximum(%0, const(i64, [], [-1]))\n"
-      "  %2 = trilu(%m, upper=false, k=S - N)\n"
-      "  %3 = nn.conv_transpose(%x, const(f32, [1, 1, 1], [2]), kernel=[1], padding=(S - N, 0))\n"
-      "  return %1, %2, %3\n}\n",
-      op_set())));
+  testing::LocalModel model(testing::compile_to_bytes(
+      parse_graph("fn @main(%s: Tensor[(S), f32], %n: Tensor[(N), f32], %m: Tensor[(3, 1), f32], %x: "
+                  "Tensor[(1, 1, 4), f32]) "
+                  "-> (Tensor[(1), i64], Tensor[(3, 1), f32], Tensor[(1, 1, 4 - S + N), f32]) {\n"
+                  "  %0 = dims_to_tensor(dims=(S - N))\n"
+                  "  %1 = maximum(%0, const(i64, [], [-1]))\n"
+                  "  %2 = trilu(%m, upper=false, k=S - N)\n"
+                  "  %3 = nn.conv_transpose(%x, const(f32, [1, 1, 1], [2]), kernel=[1], padding=(S - N, 0))\n"
+                  "  return %1, %2, %3\n}\n",
+                  op_set())));
   const float column[] = {1, 2, 3}, row[] = {1, 2, 3, 4};
   const auto results = [&](int64_t s, int64_t n) {
-    return model.run({testing::random_tensor(DType::kF32, {s}, 1), testing::random_tensor(DType::kF32, {n}, 2),
-                      make_constant({DType::kF32, {3, 1}}, column), make_constant({DType::kF32, {1, 1, 4}}, row)});
+    return model.run(
+        {testing::random_tensor(DType::kF32, {s}, 1), testing::random_tensor(DType::kF32, {n}, 2),
+         make_constant({DType::kF32, {3, 1}}, column), make_constant({DType::kF32, {1, 1, 4}}, row)});
   };
   const auto below = results(3, 5), above = results(3, 1);
   EXPECT_EQ(elements<int64_t>(below.at(0)), (std::vector<int64_t>{-1}));
@@ -333,7 +335,8 @@ TEST(Dynamic, DifferencesOfSizesMayBeNegative) {
 
 TEST(Dynamic, AttentionOverNoKeysIsZero) {
   const Graph graph = parse_graph(
-      "fn @main(%q: Tensor[(1, 2, 16, 8), f32], %k: Tensor[(1, 2, K, 8), f32], %v: Tensor[(1, 2, K, 8), f32]) -> "
+      "fn @main(%q: Tensor[(1, 2, 16, 8), f32], %k: Tensor[(1, 2, K, 8), f32], %v: Tensor[(1, 2, K, 8), "
+      "f32]) -> "
       "Tensor[(1, 2, 16, 8), f32] {\n"
       "  %t = transpose(%k, axes=[0, 1, 3, 2])\n  %s = matmul(%q, %t)\n  %w = nn.softmax(%s, axis=3)\n"
       "  %y = matmul(%w, %v)\n  return %y\n}\n",

@@ -36,9 +36,10 @@ TEST(CanonicalizeCast, KeepsCastsThatRound) {
   for (const auto& [from, between, to] :
        {std::array{"f32", "f16", "f32"}, std::array{"f32", "i32", "f32"}, std::array{"i32", "f32", "i32"},
         std::array{"i32", "u32", "i64"}, std::array{"i16", "f16", "f32"}, std::array{"f16", "bf16", "f32"},
-        std::array{"i64", "f64", "f32"}, std::array{"f32", "f8e4m3fn", "f32"},
-        std::array{"u8", "u4", "u8"}, std::array{"u2", "f8e8m0fnu", "f32"}, std::array{"u4", "f6e2m3fn", "f32"},
-        std::array{"i32", "bool", "i32"}, std::array{"i16", "f32", "u8"}, std::array{"u8", "f32", "i8"}, std::array{"i32", "f64", "i16"}}) {
+        std::array{"i64", "f64", "f32"}, std::array{"f32", "f8e4m3fn", "f32"}, std::array{"u8", "u4", "u8"},
+        std::array{"u2", "f8e8m0fnu", "f32"}, std::array{"u4", "f6e2m3fn", "f32"},
+        std::array{"i32", "bool", "i32"}, std::array{"i16", "f32", "u8"}, std::array{"u8", "f32", "i8"},
+        std::array{"i32", "f64", "i16"}}) {
     SCOPED_TRACE(from);
     EXPECT_EQ(twice(from, between, to), "  %a = cast(%x, to=" + std::string(between) + ")\n  %b = cast(%a, to=" +
                                             to + ")\n  %out = copy(%b)\n");

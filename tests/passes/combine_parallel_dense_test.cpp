@@ -41,17 +41,19 @@ TEST(CombineParallelDense, BiasesOfDifferentRanksStayApartWhereTheFirstProductHa
   const std::string products =
       "  %t = transpose(%k, axes=[0, 2, 1])\n  %s = matmul(%q, %t, gemm=true)\n"
       "  %y = matmul(%s, %b, gemm=true)\n  return %y\n}";
-  EXPECT_THAT(combined(head + "  %q = nn.dense(%x, const(f32, [3, 2], [1, 2, 3, 4, 5, 6]), units=2, gemm=true)\n"
-                              "  %0 = nn.dense(%x, const(f32, [3, 2], [6, 5, 4, 3, 2, 1]), units=2, gemm=true)\n"
-                              "  %k = add(%0, const(f32, [2], [7, 8]))\n" +
-                       value + products),
-              IsGraph(head +
-                      "  %0 = nn.dense(%x, const(f32, [3, 4], [1, 2, 6, 5, 3, 4, 4, 3, 5, 6, 2, 1]), units=4, "
-                      "gemm=true)\n"
-                      "  %1 = add(%0, const(f32, [4], [0, 0, 7, 8]))\n"
-                      "  %q = strided_slice(%1, begin=(0, 0, 0), end=(N, 8, 2), strides=[1, 1, 1])\n"
-                      "  %k = strided_slice(%1, begin=(0, 0, 2), end=(N, 8, 4), strides=[1, 1, 1])\n" +
-                      value + products));
+  EXPECT_THAT(
+      combined(head +
+               "  %q = nn.dense(%x, const(f32, [3, 2], [1, 2, 3, 4, 5, 6]), units=2, gemm=true)\n"
+               "  %0 = nn.dense(%x, const(f32, [3, 2], [6, 5, 4, 3, 2, 1]), units=2, gemm=true)\n"
+               "  %k = add(%0, const(f32, [2], [7, 8]))\n" +
+               value + products),
+      IsGraph(head +
+              "  %0 = nn.dense(%x, const(f32, [3, 4], [1, 2, 6, 5, 3, 4, 4, 3, 5, 6, 2, 1]), units=4, "
+              "gemm=true)\n"
+              "  %1 = add(%0, const(f32, [4], [0, 0, 7, 8]))\n"
+              "  %q = strided_slice(%1, begin=(0, 0, 0), end=(N, 8, 2), strides=[1, 1, 1])\n"
+              "  %k = strided_slice(%1, begin=(0, 0, 2), end=(N, 8, 4), strides=[1, 1, 1])\n" +
+              value + products));
 }
 
 TEST(CombineParallelDense, ProductsInOtherFormsStayApart) {

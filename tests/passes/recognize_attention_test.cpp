@@ -201,10 +201,12 @@ TEST(RecognizeAttention, RowsThatNoStrideLeadsAlongAreCopied) {
 }
 
 /// Keys that an index selects from an axis of that extent; `where`: what is said of sizes.
-std::string selected_keys(const std::string& extent, const std::string& index, const std::string& where = "") {
+std::string selected_keys(const std::string& extent, const std::string& index,
+                          const std::string& where = "") {
   return "fn @main(%q: Tensor[(B, 64, 16), f32], %k: Tensor[(B, " + extent +
          ", 64, 16), f32], %v: Tensor[(B, 64, 16), f32]) -> Tensor[(B, 64, 16), f32] {\n" + where +
-         "  %g = gather(%k, const(i64, [], [" + index + "]), axis=1)\n  %t = transpose(%g, axes=[0, 2, 1])\n" +
+         "  %g = gather(%k, const(i64, [], [" + index +
+         "]), axis=1)\n  %t = transpose(%g, axes=[0, 2, 1])\n" +
          "  %s = matmul(%q, %t)\n  %w = nn.softmax(%s, axis=2)\n  %y = matmul(%w, %v)\n  return %y\n}";
 }
 

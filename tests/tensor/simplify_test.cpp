@@ -133,7 +133,8 @@ TEST(Simplify, RemaindersByDataMayBeNegative) {
     EXPECT_FALSE(is_decided(ge(floordiv(v.i, divisor), 0)));
     EXPECT_NE(v(max(mod(x, divisor), 0)), v(mod(x, divisor)));
   }
-  for (const Expr& divisor : {Expr(3), v.n, v.n * v.w}) EXPECT_TRUE(can_prove(ge(mod(x, divisor), 0), v.ranges));
+  for (const Expr& divisor : {Expr(3), v.n, v.n * v.w})
+    EXPECT_TRUE(can_prove(ge(mod(x, divisor), 0), v.ranges));
   EXPECT_EQ(v(mod(v.i - v.i - 7, -3)), "-1");
 }
 
