@@ -176,7 +176,7 @@ Status Runner::profile(BenchmarkResult& result) {
   const size_t steps = executor.step_count();
   const int runs = std::clamp(options_.repeat, 3, 30);
   std::vector<std::vector<double>> times(steps);
-  std::vector<int64_t> nanoseconds(steps);
+  std::vector<int64_t> nanoseconds;
   for (int run = 0; run < runs; ++run) {
     if (too_late(run_ms_)) {
       result.complete = false;

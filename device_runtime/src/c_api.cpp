@@ -225,10 +225,10 @@ template <typename Take>
 Status time_steps(const char* function, GantrySession* session, int32_t capacity, int32_t* count, Take take) {
   if (session == nullptr || count == nullptr || capacity < 0) return null_argument(function);
   *count = 0;
-  std::vector<int64_t> nanoseconds(session->session->module().variant().steps()->size());
+  std::vector<int64_t> nanoseconds;
   GANTRY_TRY(session->session->run_timed(nanoseconds));
   const auto& executor = session->session->executor();
-  *count = static_cast<int32_t>(executor.step_count());
+  *count = static_cast<int32_t>(nanoseconds.size());
   for (int32_t i = 0; i < *count && i < capacity; ++i) {
     const auto step = static_cast<size_t>(i);
     const auto& label = executor.label(step);

@@ -454,8 +454,10 @@ Status Session::run_repeatedly(int number, double& elapsed_ms) {
   return Status();
 }
 
-Status Session::run_timed(std::span<int64_t> nanoseconds) {
+Status Session::run_timed(std::vector<int64_t>& nanoseconds) {
   GANTRY_TRY(before_run());
+  // Not before: the sizes decide which module runs, and with it how many steps there are.
+  nanoseconds = std::vector<int64_t>(executor_->step_count());
   GANTRY_TRY(executor_->run_timed(pool_->host(), nanoseconds));
   has_run_ = true;
   return Status();

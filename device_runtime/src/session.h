@@ -87,8 +87,8 @@ class Session : private RunMemory {
   Status run();
   /// Whether there are outputs of a run.
   bool has_run() const { return has_run_; }
-  /// As run; `nanoseconds` receives the time of each step of executor().
-  Status run_timed(std::span<int64_t> nanoseconds);
+  /// As run; `nanoseconds` receives the time of each step of the executor() that ran.
+  Status run_timed(std::vector<int64_t>& nanoseconds);
   /// As run; `timeline` receives when each step and each thread computed. INVALID_ARGUMENT: too many of both.
   Status run_traced(RunTimeline& timeline);
   /// As run; `instructions` receives what each step executes, on all threads. INCOMPATIBLE, with why, where

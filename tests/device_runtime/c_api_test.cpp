@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "gantry/runtime.h"
+#include "tests/device_runtime/loaded_module.h"
 #include "tests/device_runtime/module_builder.h"
 
 namespace gantry::runtime {
@@ -104,6 +107,44 @@ TEST_F(CApiTest, ProfilesEachStep) {
   EXPECT_STREQ(steps[0].origin, "Add_0");
   ASSERT_EQ(gantry_time_steps(session_, nullptr, sizeof *steps, 0, &count), GANTRY_OK);
   EXPECT_EQ(count, 1);
+}
+
+/// specialized_module() with three steps for N = 2, one more than for other sizes: out = in + 3.
+testing::ModuleBuilder longer_for_two_rows() {
+  testing::ModuleBuilder builder = testing::specialized_module();
+  auto& variants = builder.manifest.variants;
+  std::swap(variants[0], variants[1]);
+  for (int i = 0; i < 2; ++i) builder.call("add_one", {1, 1}, {builder.constant(8)});
+  std::swap(variants[0], variants[1]);
+  return builder;
+}
+
+/// Fills what the next small arrays are made of: a number that is read behind their ends is negative.
+void fill_free_memory() {
+  std::unique_ptr<int64_t[]> blocks[7];
+  for (auto& block : blocks) {
+    block = std::make_unique<int64_t[]>(3);
+    volatile int64_t* const words = block.get();
+    for (int i = 0; i < 3; ++i) words[i] = -1;
+  }
+}
+
+TEST(CApi, TimesTheStepsOfTheSpecializedModuleThatRuns) {
+  const testing::LoadedModule loaded(longer_for_two_rows());
+  ASSERT_EQ(loaded.status, GANTRY_OK) << loaded.message;
+  float values[12] = {};
+  for (const int64_t rows : {3, 2, 3}) {
+    int64_t shape[] = {rows, 4};
+    const DLTensor in{values, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, nullptr, 0};
+    ASSERT_EQ(gantry_set_input(loaded.session, 0, &in, 0), GANTRY_OK) << gantry_last_error();
+    fill_free_memory();
+    GantryStepTime steps[4];
+    int32_t count = 0;
+    ASSERT_EQ(gantry_time_steps(loaded.session, steps, sizeof *steps, 4, &count), GANTRY_OK)
+        << gantry_last_error();
+    ASSERT_EQ(count, rows == 2 ? 3 : 2);
+    for (int32_t i = 0; i < count; ++i) EXPECT_GE(steps[i].nanoseconds, 0) << rows << " rows, step " << i;
+  }
 }
 
 TEST_F(CApiTest, RefusesNullArguments) {

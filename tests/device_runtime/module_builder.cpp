@@ -212,6 +212,21 @@ ModuleBuilder static_module() {
   return builder;
 }
 
+ModuleBuilder specialized_module() {
+  ModuleBuilder builder = symbolic_module();
+  auto general = std::move(builder.manifest.variants[0]);
+  builder.manifest.variants[0] = std::make_unique<VariantT>();
+  builder.variant().target = general->target;
+  builder.variant().architecture = general->architecture;
+  builder.variant().workspace_bytes = builder.constant(0);
+  builder.variant().specialized.emplace_back(2, 0);
+  const uint32_t bytes = builder.constant(32);
+  const uint32_t in = builder.input_buffer(0, bytes), out = builder.output_buffer(0, bytes);
+  builder.call("add_one", {in, out}, {builder.constant(8)}, {"Add_of_2"});
+  builder.manifest.variants.insert(builder.manifest.variants.begin(), std::move(general));
+  return builder;
+}
+
 SharedBytes share(std::span<const std::byte> bytes) {
   auto copy = std::make_shared<AlignedBuffer>();
   if (!copy->reserve(bytes.size(), "a test's bytes").ok()) return {};

@@ -60,6 +60,8 @@ struct ModuleBuilder {
 ModuleBuilder symbolic_module();
 /// out = in + 1, in: f32 (2, 3).
 ModuleBuilder static_module();
+/// As symbolic_module() by two steps, but in + 1 by one for N = 2.
+ModuleBuilder specialized_module();
 
 /// A copy in memory as aligned as the reader wants it.
 SharedBytes share(std::span<const std::byte> bytes);

@@ -14,6 +14,7 @@ using module_format::DimOpcode;
 using ::testing::HasSubstr;
 using testing::ModuleBuilder;
 using testing::share;
+using testing::specialized_module;
 using testing::static_module;
 using testing::symbolic_module;
 
@@ -324,22 +325,6 @@ TEST(Session, GivesTheCallerItsCpusBack) {
 }
 
 // --- programs for some sizes
-
-/// out = (in + 1)^2, but in + 1 for N = 2.
-ModuleBuilder specialized_module() {
-  ModuleBuilder builder = symbolic_module();
-  auto general = std::move(builder.manifest.variants[0]);
-  builder.manifest.variants[0] = std::make_unique<module_format::VariantT>();
-  builder.variant().target = general->target;
-  builder.variant().architecture = general->architecture;
-  builder.variant().workspace_bytes = builder.constant(0);
-  builder.variant().specialized.emplace_back(2, 0);
-  const uint32_t bytes = builder.constant(32);
-  const uint32_t in = builder.input_buffer(0, bytes), out = builder.output_buffer(0, bytes);
-  builder.call("add_one", {in, out}, {builder.constant(8)}, {"Add_of_2"});
-  builder.manifest.variants.insert(builder.manifest.variants.begin(), std::move(general));
-  return builder;
-}
 
 TEST(Specialized, RunsWhereTheSizesFitAndNowhereElse) {
   const auto session = open(specialized_module());
