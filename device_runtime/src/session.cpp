@@ -1,12 +1,7 @@
 #include "device_runtime/src/session.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <string.h>
-
 #include <algorithm>
 
-#include "device_runtime/src/affinity.h"
 #include "device_runtime/src/builtins.h"
 #include "device_runtime/src/cpu_info.h"
 #include "device_runtime/src/cuda_executor.h"
@@ -93,18 +88,7 @@ const Module& Session::module_for(std::span<const std::optional<int64_t>> symbol
   return *module_;
 }
 
-Session::~Session() {
-  if (caller_affinity_ && std::this_thread::get_id() == caller_) {
-    pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), &*caller_affinity_);
-  }
-}
-
-Status Session::pin_caller(int cpu) {
-  cpu_set_t before;
-  if (pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0) caller_affinity_ = before;
-  caller_ = std::this_thread::get_id();
-  return pin_this_thread(cpu);
-}
+Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Module> module,
                                                  const SessionOptions& options) {
@@ -117,8 +101,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Module> m
   Result<std::unique_ptr<ThreadPool>> pool = create_pool(threads, options.cpus);
   if (!pool.ok()) return pool.status();
   session->pool_ = std::move(*pool);
-  // After the pool: its threads would inherit the caller's CPU.
-  if (!options.cpus.empty()) GANTRY_TRY(session->pin_caller(options.cpus[0]));
+  if (!options.cpus.empty()) GANTRY_TRY(session->caller_pin_.set(options.cpus[0]));
   GANTRY_TRY(session->set_constant_shapes());
   return session;
 }

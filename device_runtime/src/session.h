@@ -2,17 +2,15 @@
 // gantry/runtime.h.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "device_runtime/src/affinity.h"
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/executor.h"
 #include "device_runtime/src/memory.h"
@@ -134,7 +132,6 @@ class Session : private RunMemory {
   };
 
   explicit Session(std::shared_ptr<const Module> module);
-  Status pin_caller(int cpu);
   Status set_constant_shapes();
   Status check_index(int index, size_t count, const char* role) const;
   Status check_shape(int index, std::span<const int64_t> shape, const std::string& given) const;
@@ -178,9 +175,7 @@ class Session : private RunMemory {
   bool prepared_ = false;
   bool has_run_ = false;
   std::unique_ptr<SessionStrings> strings_;  ///< null: the module has none
-  // Affinity of the creating thread before it was pinned.
-  std::optional<cpu_set_t> caller_affinity_;
-  std::thread::id caller_;
+  CallerPin caller_pin_;                     ///< of the creating thread
 };
 
 }  // namespace gantry::runtime

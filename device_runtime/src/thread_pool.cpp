@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "device_runtime/src/affinity.h"
@@ -172,6 +173,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, std::span<co
     const bool all_pinned = cpus.size() >= static_cast<size_t>(threads);
     pool->weights_.push_back(all_pinned ? cpu_capacity(cpus[static_cast<size_t>(i)]) : 1);
   }
+  const std::optional<cpu_set_t> unpinned = affinity_before_pins();
   for (int i = 1; i < threads; ++i) {
     pthread_t thread{};
     const int error = start_thread(&thread, worker_main, pool->slots_[static_cast<size_t>(i)].get());
@@ -179,6 +181,9 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, std::span<co
     pool->workers_.push_back(thread);
     if (static_cast<size_t>(i) < cpus.size()) {
       GANTRY_TRY(pin_thread(thread, cpus[static_cast<size_t>(i)]));
+    } else if (unpinned) {
+      // What it has inherited is one CPU; without success it stays there, which is slow at worst.
+      pthread_setaffinity_np(thread, sizeof *unpinned, &*unpinned);
     }
   }
   return pool;

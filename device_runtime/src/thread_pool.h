@@ -30,8 +30,8 @@ namespace gantry::runtime {
 class ThreadPool {
  public:
   /// `threads` >= 1 in all; thread i > 0 is pinned to cpus[i] where there is one (the caller's thread, number
-  /// 0, is the caller's to pin). INVALID_ARGUMENT for a CPU that cannot be used; OUT_OF_MEMORY when threads
-  /// run out.
+  /// 0, is the caller's to pin); others run where the caller's may without its CallerPins. INVALID_ARGUMENT
+  /// for a CPU that cannot be used; OUT_OF_MEMORY when threads run out.
   static Result<std::unique_ptr<ThreadPool>> create(int threads, std::span<const int> cpus);
   /// One thread on each core that this process may use. A worker whose core the caller's thread comes to,
   /// moves to the core that the caller has left. Errors: as create.

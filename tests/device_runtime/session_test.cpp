@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "tests/device_runtime/module_builder.h"
@@ -322,6 +324,75 @@ TEST(Session, GivesTheCallerItsCpusBack) {
   }
   sched_getaffinity(0, sizeof after, &after);
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+/// Of the calling thread.
+cpu_set_t affinity() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  EXPECT_EQ(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+  return cpus;
+}
+
+bool is_only(const cpu_set_t& cpus, int cpu) {
+  return CPU_COUNT(&cpus) == 1 && CPU_ISSET(cpu, &cpus);
+}
+
+std::unique_ptr<Session> pinned_to(int cpu) {
+  return open(static_module(), {.cpus = {cpu}});
+}
+
+TEST(Session, OfThoseThatPinACallerTheNewestThatIsLeftCountsInWhateverOrderTheyEnd) {
+  const std::vector<int>& allowed = cpu_info().allowed_cpus;
+  if (allowed.size() < 2) GTEST_SKIP() << "this process may use one CPU only";
+  const std::vector<int> cpus = {allowed[0], allowed[1], allowed[0]};
+  const cpu_set_t before = affinity();
+  std::vector<size_t> order = {0, 1, 2};
+  do {
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (const int cpu : cpus) sessions.push_back(pinned_to(cpu));
+    for (const size_t ended : order) {
+      sessions[ended].reset();
+      size_t left = cpus.size();
+      while (left > 0 && sessions[left - 1] == nullptr) --left;
+      const cpu_set_t now = affinity();
+      EXPECT_TRUE(left == 0 ? CPU_EQUAL(&now, &before) : is_only(now, cpus[left - 1]))
+          << "session " << ended << " of " << ::testing::PrintToString(order);
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(Session, ThatAnotherThreadEndsTakesNoCpuFromTheCaller) {
+  const std::vector<int>& allowed = cpu_info().allowed_cpus;
+  if (allowed.size() < 2) GTEST_SKIP() << "this process may use one CPU only";
+  const cpu_set_t before = affinity();
+  auto first = pinned_to(allowed[0]), second = pinned_to(allowed[1]);
+  std::thread([&] {
+    const cpu_set_t others = affinity();
+    first.reset();
+    const cpu_set_t now = affinity();
+    EXPECT_TRUE(CPU_EQUAL(&now, &others));
+  }).join();
+  EXPECT_TRUE(is_only(affinity(), allowed[1]));
+  second.reset();
+  const cpu_set_t after = affinity();
+  EXPECT_TRUE(CPU_EQUAL(&after, &before));
+}
+
+TEST(Session, WorkersOfOneWithoutCpusInheritNoPinOfTheCaller) {
+  const cpu_set_t before = affinity();
+  const int cpu = cpu_info().allowed_cpus.front();
+  const auto pinned = pinned_to(cpu);
+  // More threads than cores: those are Linux's to place.
+  const auto session = open(static_module(), {.threads = cpu_info().physical_cores + 1});
+  std::vector<cpu_set_t> seen(static_cast<size_t>(session->threads()));
+  const auto ask = [](void* closure, int64_t begin, int64_t) {
+    (*static_cast<std::vector<cpu_set_t>*>(closure))[static_cast<size_t>(begin)] = affinity();
+    return int32_t{0};
+  };
+  ASSERT_EQ(session->pool().run_on_each_thread(ask, &seen), 0);
+  EXPECT_TRUE(is_only(seen[0], cpu));
+  for (size_t i = 1; i < seen.size(); ++i) EXPECT_TRUE(CPU_EQUAL(&seen[i], &before)) << "thread " << i;
 }
 
 // --- programs for some sizes

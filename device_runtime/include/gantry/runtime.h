@@ -89,8 +89,9 @@ typedef struct GantrySessionOptions {
   uint32_t struct_size; /**< sizeof(GantrySessionOptions) */
   int32_t threads;      /**< 0: one a physical CPU allowed to this process */
   /**
-   * Pin thread i to cpus[i], 0 being the caller's. Null: where there is a thread for each core that the
-   * process may use, those beside the caller's are pinned to the other cores; fewer or more threads are
+   * Pin thread i to cpus[i], 0 being the caller's, until the session is released; of several sessions that
+   * pin the same thread the one that was made last counts. Null: where there is a thread for each core that
+   * the process may use, those beside the caller's are pinned to the other cores; fewer or more threads are
    * Linux's to place. More of them than `threads`, where that is not 0, are GANTRY_INVALID_ARGUMENT.
    */
   const int32_t* cpus;
