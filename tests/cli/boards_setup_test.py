@@ -243,6 +243,28 @@ class Refused(Board):
         self.gantry('boards', 'info', 'pi')
         self.uninstall()
 
+    def test_a_name_that_another_board_has(self):
+        self.setup()
+        key = self.home / '.config/gantry/keys/pi.key'
+        before = (key.read_bytes(), self.listed())
+        for user, *words in (('plain',), ('root', '--ssh-option', 'Compression=yes'), ('root', '--ssh-port', '22')):
+            said = self.setup(user, '--port', '7454', *words, status=1)
+            self.assertRegex(said, r"board 'pi' is another one \(127\.0\.0\.1:7453, by `ssh .*root@127\.0\.0\.1` in /opt/gantry-device\)"
+                                   r'; choose a name with --name')
+            self.assertEqual((key.read_bytes(), self.listed()), before, words)
+        self.gantry('boards', 'info', 'pi')
+        self.uninstall()
+
+    def test_a_name_that_a_server_of_the_same_board_in_another_folder_has(self):
+        if not shutil.which('sudo'):
+            self.skipTest('sudo is not installed')
+        self.setup('admin')
+        key = self.home / '.config/gantry/keys/pi.key'
+        before = (key.read_bytes(), self.listed())
+        self.assertRegex(self.setup('admin', '--no-root', '--port', '7454', status=1), r"board 'pi' is another one .*--name")
+        self.assertEqual((key.read_bytes(), self.listed()), before)
+        self.uninstall()
+
     def test_a_board_that_another_has_set_up_whatever_key_is_left_here(self):
         self.setup()
         self.gantry('boards', 'remove', 'pi')

@@ -38,17 +38,33 @@ struct Options {
   bool no_root = false, dry_run = false;
 };
 
+/// "192.168.1.20:7453, by `ssh me@pi` in /opt/gantry-device"
+std::string entry_text(const BoardEntry& entry) {
+  std::string text = entry.address;
+  if (!entry.ssh.destination.empty()) text += ", by `" + ssh_command_text(entry.ssh) + "`";
+  if (!entry.ssh.folder.empty()) text += " in " + entry.ssh.folder;
+  return text;
+}
+
+/// User error where the list has another board of that name, whose entry and key would be lost.
+/// `access.folder` is empty as long as it is not known.
+void refuse_another_board(const std::string& name, const SshAccess& access) {
+  const BoardsFile boards = BoardsFile::read(boards_path());
+  const auto found = boards.boards().find(name);
+  if (found == boards.boards().end()) return;
+  SshAccess listed = found->second.ssh;
+  if (listed.folder.empty() || access.folder.empty()) listed.folder = access.folder;
+  if (listed == access) return;
+  user_error("board '{}' is another one ({}); choose a name with --name, or `gantry boards remove {}` first",
+             name, entry_text(found->second), name);
+}
+
 /// The name that the board gets. User errors: one that cannot be a name, or is another board's; what the list
 /// of boards could not keep.
 std::string board_name(const Options& options, const SshAccess& access) {
   const std::string name = options.name.empty() ? host_part(options.destination) : options.name;
+  refuse_another_board(name, access);
   BoardsFile boards = BoardsFile::read(boards_path());
-  const auto found = boards.boards().find(name);
-  if (found != boards.boards().end() && found->second.ssh.destination != access.destination) {
-    user_error(
-        "board '{}' is another one ({}); choose a name with --name, or `gantry boards remove {}` first", name,
-        found->second.address, name);
-  }
   try {
     boards.add(name, {"localhost:1", {}});  // of this copy alone: whether it can be a name
   } catch (const Error& error) {
@@ -108,7 +124,8 @@ void install(BoardShell& shell, const SetupPlan& plan, const rpc::PskKey& key, S
 }
 
 /// The key in its file, before the board keeps it: whatever is cut off afterwards, somebody has it. A key
-/// that an earlier try has left, of which no board knows, is replaced.
+/// that an earlier try has left, of which no board knows, is replaced, and so is that of this board's last
+/// setup.
 void keep_key(const std::string& name, const rpc::PskKey& key) {
   const std::filesystem::path file = setup_key_path(name);
   std::error_code code;
@@ -206,8 +223,9 @@ int setup(const Options& options, const Invocation& invocation) {
   BoardShell shell(label, access, probe_script(), std::to_string(options.port));
   const BoardFacts facts = read_facts(shell, label);
   const SetupRequest request{label, name, options.port, options.listen, host, options.no_root};
-  if (const SetupPlan place = plan_place(facts, request);
-      !options.dry_run && finish_earlier(label, name, facts, place, access)) {
+  const SetupPlan place = plan_place(facts, request);
+  refuse_another_board(name, {access.destination, access.options, place.folder});
+  if (!options.dry_run && finish_earlier(label, name, facts, place, access)) {
     steps.done(fmt::format("board '{}' was set up already, with the key {}; it is in {} now", name,
                            setup_key_path(name).string(), boards_path().string()));
     return 0;

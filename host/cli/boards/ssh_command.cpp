@@ -12,16 +12,6 @@
 #include "host/support/error.h"
 
 namespace gantry::cli {
-namespace {
-
-/// The command as the user would type it, to look at what is wrong.
-std::string typed(const SshAccess& access) {
-  std::string command = "ssh ";
-  for (const std::string& option : access.options) command += "-o " + option + " ";
-  return command + access.destination;
-}
-
-}  // namespace
 
 std::string host_part(const std::string& destination) {
   return destination.substr(destination.rfind('@') + 1);  // npos + 1: all of it
@@ -61,6 +51,12 @@ SshAccess ssh_access(const SshAccess& kept, const SshOptions& given) {
   // What is given wins: of an option that is given twice, ssh takes the first.
   access.options.insert(access.options.end(), kept.options.begin(), kept.options.end());
   return access;
+}
+
+std::string ssh_command_text(const SshAccess& access) {
+  std::string command = "ssh ";
+  for (const std::string& option : access.options) command += "-o " + option + " ";
+  return command + access.destination;
 }
 
 bool may_ask_at_terminal() {
@@ -123,12 +119,12 @@ std::string ssh_advice(const SshAccess& access, const std::string& words) {
            "then "
            "`ssh-keygen -R HOST` forgets the old key";
   if (says("Host key verification failed"))
-    return fmt::format("its host key is not known yet: `{}` shows it and asks", typed(access));
+    return fmt::format("its host key is not known yet: `{}` shows it and asks", ssh_command_text(access));
   if (says("Permission denied"))
     return fmt::format(
         "give it your public key (`ssh-copy-id {}`), or start gantry on a terminal, where ssh can ask",
         access.destination);
-  return fmt::format("try `{}`", typed(access));
+  return fmt::format("try `{}`", ssh_command_text(access));
 }
 
 }  // namespace gantry::cli

@@ -27,6 +27,9 @@ SshAccess ssh_access(const std::string& destination, const SshOptions& given);
 /// How a board of the list is reached in a call that says more of ssh. User errors: as of ssh_access.
 SshAccess ssh_access(const SshAccess& kept, const SshOptions& given);
 
+/// The command as a user would type it: "ssh -o Port=2222 me@pi".
+std::string ssh_command_text(const SshAccess& access);
+
 /// The words that run a command of the board's shell. ssh asks for passwords and about unknown hosts where
 /// this program is on a terminal, else it fails.
 std::vector<std::string> ssh_words(const SshAccess& access, const std::string& command);
