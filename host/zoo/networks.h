@@ -24,7 +24,8 @@ void shufflenet_v2(ModelBuilder& model, int64_t size);
 struct BertShape {
   int64_t layers, hidden, heads, feed_forward, vocabulary, positions;
 };
-/// Encoder over token ids (batch, sequence) -> hidden states (batch, sequence, hidden).
+/// Encoder over token ids (batch, sequence) -> hidden states (batch, sequence, hidden); `sequence` is at most
+/// `shape.positions`.
 void bert(ModelBuilder& model, int64_t sequence, const BertShape& shape);
 /// Two bidirectional LSTM layers over (batch, sequence, 64) and a projection to 10 classes at every position.
 void lstm(ModelBuilder& model, int64_t sequence);

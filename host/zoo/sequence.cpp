@@ -2,7 +2,6 @@
 // short-term memory", 1997.
 #include <cmath>
 
-#include "host/support/error.h"
 #include "host/zoo/layers.h"
 #include "host/zoo/networks.h"
 
@@ -88,10 +87,6 @@ std::string positions(ModelBuilder& model, const std::string& ids, int64_t seque
 }  // namespace
 
 void bert(ModelBuilder& model, int64_t sequence, const BertShape& shape) {
-  if (sequence > shape.positions) {
-    user_error("zoo: --size {}: this encoder has {} positions, give at most that many", sequence,
-               shape.positions);
-  }
   const ModelDim length = model.options().dynamic ? ModelDim(std::string("sequence")) : ModelDim(sequence);
   const std::string ids = model.int64_input("input_ids", {model.batch(), length});
   const std::string table = model.normal("embeddings.word", {shape.vocabulary, shape.hidden}, 0, 1);

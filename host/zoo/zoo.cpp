@@ -26,6 +26,12 @@ Build encoder(const zoo::BertShape& shape) {
   return [=](zoo::ModelBuilder& model, int64_t size) { zoo::bert(model, size, shape); };
 }
 
+// Of the encoders' tables of positions: no sequence is longer.
+constexpr int64_t kPositions = 512;
+// The weights of vgg16's first layer behind the convolutions grow with the image: with the next size they
+// alone are 2 GiB, more than an ONNX file may have.
+constexpr int64_t kLargestOfVgg = 480;
+
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = {
       {{"resnet18", "residual network, 11.7 M parameters, 1.8 GMAC", 224, 1, 32},
@@ -44,11 +50,13 @@ const std::vector<Entry>& entries() {
       {{"shufflenet_v2", "channel shuffles, 2.3 M parameters, 0.15 GMAC", 224, 32, 32}, zoo::shufflenet_v2},
       {{"squeezenet1_1", "fire modules, 1.2 M parameters, 0.35 GMAC", 224, 1, 32}, zoo::squeezenet1_1},
       {{"densenet121", "densely connected, 8.0 M parameters, 2.9 GMAC", 224, 32, 32}, zoo::densenet121},
-      {{"vgg16", "plain convolutions, 138 M parameters, 15.5 GMAC", 224, 32, 32}, zoo::vgg16},
-      {{"bert_base", "transformer encoder, 12 layers of 768, 109 M parameters, 128 tokens", 128, 1, 1},
-       encoder({12, 768, 12, 3072, 30522, 512})},
-      {{"bert_tiny", "transformer encoder, 2 layers of 128, 4.4 M parameters, 128 tokens", 128, 1, 1},
-       encoder({2, 128, 2, 512, 30522, 512})},
+      {{"vgg16", "plain convolutions, 138 M parameters, 15.5 GMAC", 224, 32, 32, kLargestOfVgg}, zoo::vgg16},
+      {{"bert_base", "transformer encoder, 12 layers of 768, 109 M parameters, 128 tokens", 128, 1, 1,
+        kPositions},
+       encoder({12, 768, 12, 3072, 30522, kPositions})},
+      {{"bert_tiny", "transformer encoder, 2 layers of 128, 4.4 M parameters, 128 tokens", 128, 1, 1,
+        kPositions},
+       encoder({2, 128, 2, 512, 30522, kPositions})},
       {{"lstm", "two bidirectional LSTM layers of 128 over 50 steps", 50, 1, 1}, zoo::lstm},
   };
   return all;
@@ -65,17 +73,17 @@ const Entry& find_entry(std::string_view name) {
 }
 
 void check(const ZooNetwork& network, const ZooOptions& options) {
-  constexpr int64_t kMost = 4096;
-  if (options.batch < 1 || options.batch > kMost) {
-    user_error("zoo: --batch {}: give a number from 1 to {}", options.batch, kMost);
+  constexpr int64_t kLargestBatch = 4096;
+  if (options.batch < 1 || options.batch > kLargestBatch) {
+    user_error("zoo: --batch {}: give a number from 1 to {}", options.batch, kLargestBatch);
   }
   if (options.size == 0) return;
-  if (options.size < network.smallest_size || options.size > kMost ||
+  if (options.size < network.smallest_size || options.size > network.largest_size ||
       options.size % network.size_multiple != 0) {
     const std::string multiple =
         network.size_multiple == 1 ? "" : fmt::format(", a multiple of {}", network.size_multiple);
     user_error("zoo: --size {}: {} takes sizes from {} to {}{}", options.size, network.name,
-               network.smallest_size, kMost, multiple);
+               network.smallest_size, network.largest_size, multiple);
   }
 }
 

@@ -24,6 +24,7 @@ struct ZooNetwork {
   int64_t size = 0;         ///< default of ZooOptions::size
   int64_t size_multiple = 1;
   int64_t smallest_size = 1;
+  int64_t largest_size = 4096;
 };
 
 /// All networks, in the order in which they are listed.
