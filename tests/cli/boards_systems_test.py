@@ -145,6 +145,24 @@ class Busybox(Board):
         self.gantry('boards', 'info', 'pi')
         self.uninstall()
 
+    def without_opt(self):
+        (self.ROOT / 'opt').rmdir()
+        self.addCleanup((self.ROOT / 'opt').mkdir, exist_ok=True)
+        self.with_user_gantry()
+
+    def test_the_parent_folder_that_setup_has_made_goes_too(self):
+        self.without_opt()
+        self.setup('chief')
+        self.uninstall()
+
+    def test_so_does_the_one_of_a_setup_that_a_reset_has_interrupted(self):
+        self.without_opt()
+        stage = self.ROOT / 'opt/gantry-device.partial'
+        stage.mkdir(parents=True)
+        (stage / 'manifest.pending').write_text('service background\nport 7453\nparent /opt\nfile manifest\n')
+        self.setup('chief')
+        self.uninstall()
+
     def test_a_user_without_rights_sets_it_up_updates_and_removes_it(self):
         self.assertIn('no root', self.setup('plain'))
         self.assertIn('is up to date', self.gantry('boards', 'update', 'pi', '--device-program', str(DEVICE)))

@@ -128,9 +128,10 @@ take_stage() {
   echo $$ >"$stage/owner" || die "$stage cannot be written to"
 }
 
-# Undoes what is in a folder that was not finished.
+# Undoes what is in a folder that was not finished; its parent is for remove_parent.
 discard() {
   if [ -f "$1/manifest.pending" ]; then
+    note_parent "$1/manifest.pending"
     # By itself: its service and port are not those of this script.
     (remove_installed "$1" "$1/manifest.pending") || exit 1
   fi

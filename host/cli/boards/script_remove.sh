@@ -13,8 +13,20 @@ delete_user() {
   fi
 }
 
-# remove_installed FOLDER MANIFEST: stops the service, then removes exactly what the manifest lists; what else lies in
-# the folder stays, and is told. The manifest goes last, so that a removal that was cut off can go on.
+# Whether setup has made the folder's parent, such as /opt, by the manifest $1: says so in $made_parent.
+note_parent() {
+  grep '^parent ' "$1" >/dev/null && made_parent=yes
+  return 0
+}
+
+# Removes it where setup has made it, unless something is in it: when stage and folder are gone.
+remove_parent() {
+  [ -n "$made_parent" ] && rmdir "$(dirname "$folder")" 2>/dev/null
+  return 0
+}
+
+# remove_installed FOLDER MANIFEST: stops the service, then removes exactly what the manifest lists, but the parent; what
+# else lies in the folder stays, and is told. The manifest goes last, so that a removal that was cut off can go on.
 remove_installed() {
   place=$1
   listed=$(cat "$2")
@@ -42,10 +54,5 @@ $listed
 LIST
   rm -f "$2"
   rmdir "$place" 2>/dev/null || find "$place" -type f 2>/dev/null | while read -r left; do say "left $left"; done
-  while read -r kind value; do
-    [ "$kind" = parent ] && rmdir "$value" 2>/dev/null
-  done <<LIST
-$listed
-LIST
   return 0
 }

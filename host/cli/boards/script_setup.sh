@@ -6,7 +6,7 @@ undo() {
   trap - EXIT
   if [ -n "$committed" ]; then discard "$folder"; fi
   if [ -n "$staged" ]; then discard "$stage"; fi
-  [ -n "$made_parent" ] && rmdir "$parent" 2>/dev/null
+  remove_parent
   say undone 2>/dev/null
   exit 1
 }

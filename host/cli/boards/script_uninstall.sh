@@ -8,12 +8,15 @@ main() {
   [ -f "$manifest" ] || manifest=$folder/manifest.pending
   if [ ! -f "$manifest" ]; then
     [ -d "$folder.partial" ] && ! is_owned "$folder.partial" && discard "$folder.partial"
+    remove_parent
     say absent
     exit 0
   fi
   is_owned "$folder" && die "another gantry works on this board ($folder); wait for it"
   take_stage
+  note_parent "$manifest"
   remove_installed "$folder" "$manifest"
   rm -rf "$stage"
+  remove_parent
   say 'done'
 }
