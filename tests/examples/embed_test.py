@@ -222,6 +222,27 @@ class Embed(unittest.TestCase):
                 text = run('cmake', '-S', folder, '-B', folder, f'-DCMAKE_PREFIX_PATH={self.tree}', expected=1)
                 self.assertRegex(text, 'telepathy' if name == 'component' else r'0\.\d+\.\d+')
 
+    def test_without_fmt_all_but_the_compiler_is_found(self):
+        tree = self.path('tree_with_compiler')
+        shutil.copytree(self.tree, tree, symlinks=True)
+        # Where it is installed too; whatever it does.
+        with open(os.path.join(tree, 'lib', 'cmake', 'gantry', 'gantry-compiler-targets.cmake'), 'w', encoding='utf-8') as file:
+            file.write('add_library(gantry::compiler INTERFACE IMPORTED)\n'
+                       'set_target_properties(gantry::compiler PROPERTIES INTERFACE_LINK_LIBRARIES fmt::fmt)\n')
+        without = ('-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON',)
+        runtime, both = 'runtime: TRUE, compiler: \n', 'runtime: TRUE, compiler: TRUE\n'
+        for name, request, options, expected in (
+                ('runtime', 'COMPONENTS runtime', without, runtime), ('all', '', without, runtime),
+                ('optional', 'COMPONENTS runtime OPTIONAL_COMPONENTS compiler', without, runtime),
+                ('compiler', 'COMPONENTS compiler', without, r'\bfmt\b'),
+                ('all_with_fmt', '', (), both), ('compiler_with_fmt', 'COMPONENTS compiler', (), both)):
+            folder = self.project(f'fmt_{name}', f'project(p LANGUAGES C)\nfind_package(gantry REQUIRED {request})\n'
+                                  'message("runtime: ${gantry_runtime_FOUND}, compiler: ${gantry_compiler_FOUND}")\n')
+            with self.subTest(name):
+                text = run('cmake', '-S', folder, '-B', folder, f'-DCMAKE_PREFIX_PATH={tree}', *options,
+                           expected=1 if name == 'compiler' else 0)
+                self.assertRegex(text, expected)
+
     def test_of_two_trees_that_of_the_processor_is_taken(self):
         folder = self.project('two', 'project(two LANGUAGES C)\nfind_package(gantry REQUIRED)\n'
                               'get_target_property(file gantry::runtime_static LOCATION)\nmessage("took ${file}")\n')
