@@ -19,6 +19,16 @@ def test_it_is_the_whole_program(programs, tmp_path):
     assert done.returncode == 1 and 'missing.gmod' in done.stderr
 
 
+def test_names_of_files_need_not_be_utf8(programs, tmp_path):
+    name = b'caf\xe9.onnx'
+    with open(os.path.join(os.fsencode(tmp_path), name), 'wb') as file:
+        file.write(models.relu())
+    done = subprocess.run([*programs['gantry'], 'inspect', name], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([*programs['gantry'], 'inspect', b'th\xe9.onnx'], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 1 and b'Traceback' not in done.stderr and b'.onnx' in done.stderr, done.stderr
+
+
 def test_it_needs_no_numpy(programs):
     code = "import sys; sys.modules['numpy'] = None; import gantry; print(gantry.compile(open(sys.argv[1], 'rb').read()))"
     folder = os.path.dirname(os.path.dirname(gantry.__file__))

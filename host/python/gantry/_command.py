@@ -8,7 +8,8 @@ def gantry() -> None:
     """The gantry program, as `build/bin/gantry` is."""
     from . import _native
 
-    sys.exit(_native.run_program(["gantry", *sys.argv[1:]]))
+    # The bytes as they were given: names of files need not be UTF-8.
+    sys.exit(_native.run_program([os.fsencode(argument) for argument in ("gantry", *sys.argv[1:])]))
 
 
 def gantry_device() -> None:
