@@ -156,7 +156,7 @@ TEST(Zoo, SizeThatTheNetworkCannotTakeIsAnError) {
   // Of 512 its weights would be more than an ONNX file can have.
   EXPECT_THAT(message_of("vgg16", {.size = 512}), HasSubstr("from 32 to 480, a multiple of 32"));
   EXPECT_THAT(message_of("bert_tiny", {.size = 513}), HasSubstr("from 1 to 512"));
-  EXPECT_THAT(message_of("resnet18", {.size = 4097}), HasSubstr("from 1 to 4096"));
+  EXPECT_THAT(message_of("resnet18", {.size = 4097}), HasSubstr("from 32 to 4096"));
   EXPECT_THAT(message_of("resnet18", {.size = -3}), HasSubstr("--size -3"));
   EXPECT_THAT(message_of("resnet18", {.batch = 0}), HasSubstr("--batch 0"));
 }
