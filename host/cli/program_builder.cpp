@@ -47,6 +47,15 @@ TunedProgramPtr ProgramBuilder::program_of(const tune::Choices& choices) {
   return program;
 }
 
+Built ProgramBuilder::built_of(const tune::Choices& choices) {
+  const std::string key = key_of(choices);
+  TunedProgramPtr known = asked_.find(key);
+  if (!known) known = ahead_.find(key);
+  Built built = known ? Built(std::move(known)) : built_here(choices);
+  if (const auto* program = std::get_if<TunedProgramPtr>(&built)) asked_.put(key, *program);
+  return built;
+}
+
 TunedProgramPtr ProgramBuilder::build_here(const tune::Choices& choices) {
   tune::BuiltNetwork built = network_.build(choices);
   {

@@ -39,6 +39,8 @@ class ProgramBuilder {
 
   /// Here and now, if it is none of those that are kept. By any thread. Errors: those of Network::build.
   TunedProgramPtr program_of(const tune::Choices& choices);
+  /// The same, but what is the choices' own fault is a result. Errors: what is not.
+  Built built_of(const tune::Choices& choices);
 
   /// From now on the machines of `hosts` build, too. `untuned`: choices that they are tried by. User errors
   /// of CompileHosts; those of program_of().

@@ -306,9 +306,14 @@ std::vector<Batch> MachineMeasurer::Parts::measure(const Choices& base, std::vec
 
 Batch MachineMeasurer::compare(const Choices& base, const Choices& other, double seconds, double confidence) {
   Parts& parts = *parts_;
-  const TunedProgramPtr base_program = parts.programs.program_of(base),
-                        trial_program = parts.programs.program_of(other);
+  const TunedProgramPtr base_program = parts.programs.program_of(base);
+  const Built built = parts.programs.built_of(other);
   Batch batch;
+  if (const auto* failure = std::get_if<tune::Failure>(&built)) {
+    batch.failure = *failure;
+    return batch;
+  }
+  const TunedProgramPtr& trial_program = std::get<TunedProgramPtr>(built);
   try {
     if (parts.counts()) return parts.measure_surely(*base_program, {}, *trial_program);
     const Comparison found =

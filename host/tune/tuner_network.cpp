@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "host/support/error.h"
 #include "host/tune/tuner_run.h"
 
 namespace gantry::tune {
@@ -146,14 +145,9 @@ void Tuner::note(const NetworkTrial& trial, const Batch& batch) {
 Batch Tuner::compare_combined(const Choices& apart) {
   Choices combined = apart;
   combined.combined = true;
-  Batch batch;
-  try {
+  Batch batch = tools_.measurer.compare(apart, combined, combined_seconds(), kConfidence);
+  if (batch.failure && !is_settled(batch.failure->outcome))
     batch = tools_.measurer.compare(apart, combined, combined_seconds(), kConfidence);
-    if (batch.failure) batch = tools_.measurer.compare(apart, combined, combined_seconds(), kConfidence);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kUser) throw;
-    batch.failure = Failure{records::Outcome::kBuildFailed, error.what()};
-  }
   if (batch.failure) result_.failures.push_back("combined products: " + batch.failure->why);
   return batch;
 }

@@ -29,6 +29,7 @@
 #include "host/support/stopwatch.h"
 #include "host/tune/search.h"
 #include "rpc/builds/build_server.h"
+#include "tests/support/message_of.h"
 #include "tests/support/small_weights.h"
 
 namespace gantry::cli {
@@ -224,13 +225,20 @@ TEST_F(Hosts, WhatThisMachineLacksIsNotTheChoicesFault) {
   const rlimit no_more{3, usual.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &no_more), 0);
   const BuildsAhead ahead(builder_, wanted, false);
+  const std::string of_one = testing::message_of([&] { (void)builder_.built_of(wanted[0]); });
   ::setrlimit(RLIMIT_NOFILE, &usual);
-  try {
-    (void)ahead.get(0);
-    ADD_FAILURE() << "it is said to be built, or not to build";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("open files"));
-  }
+  EXPECT_THAT(of_one, ::testing::HasSubstr("open files"));
+  EXPECT_THAT(testing::message_of([&] { (void)ahead.get(0); }), ::testing::HasSubstr("open files"));
+}
+
+TEST_F(Hosts, OfOneProgramThatDoesNotFitItIsSaidToo) {
+  tune::Choices misfit = untuned();
+  misfit[0] = {"direct", {{"block", 64}, {"rows", 14}}};
+  const Built built = builder_.built_of(misfit);
+  const auto* failure = std::get_if<tune::Failure>(&built);
+  ASSERT_NE(failure, nullptr);
+  EXPECT_EQ(failure->outcome, records::Outcome::kMisfit);
+  EXPECT_TRUE(std::holds_alternative<TunedProgramPtr>(builder_.built_of(untuned())));
 }
 
 TEST_F(Hosts, AHostThatGoesInTheMiddleLosesNoBuild) {
