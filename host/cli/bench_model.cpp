@@ -2,7 +2,6 @@
 
 #include "host/cli/report_of.h"
 #include "host/cli/turns/measuring_turn.h"
-#include "host/records/record.h"
 
 namespace gantry::cli {
 
@@ -10,7 +9,7 @@ BenchReport bench_model(const ExecutionOptions& choice, const MeasureOptions& op
                         const Invocation& invocation, const MeasureProgress& hear) {
   Execution execution = prepare_execution(choice, invocation);
   FormerPulses former = former_pulses(choice);
-  BenchReport report = report_of(choice, options, execution, invocation);
+  BenchReport report;
   {
     Progress progress(invocation.verbosity());
     const std::string where = " on " + execution.machine->label();
@@ -19,7 +18,7 @@ BenchReport bench_model(const ExecutionOptions& choice, const MeasureOptions& op
       if (hear) hear(what, 0);
     });
     turn->join(*execution.machine);
-    report.measurement = measure(
+    Measurement measurement = measure(
         execution, options,
         [&](Execution& next) {
           const double waited = turn->pause();
@@ -32,7 +31,8 @@ BenchReport bench_model(const ExecutionOptions& choice, const MeasureOptions& op
           if (hear) hear(what + where, share);
         },
         former);
-    report.date = records::date_now();
+    report = report_of(choice, options, execution, invocation);
+    report.measurement = std::move(measurement);
     if (turn->record().turns > 0) report.measurement.turns = turn->record();
     if (options.profile) add_peaks(report, choice, execution, invocation);
   }

@@ -40,20 +40,25 @@ void RecentPrograms::put(const std::string& key, TunedProgramPtr program) {
 
 TunedProgramPtr ProgramBuilder::program_of(const tune::Choices& choices) {
   const std::string key = key_of(choices);
-  if (TunedProgramPtr known = asked_.find(key)) return known;
-  TunedProgramPtr program = ahead_.find(key);
-  if (!program) program = build_here(choices);
+  if (TunedProgramPtr known = kept(key)) return known;
+  TunedProgramPtr program = build_here(choices);
   asked_.put(key, program);
   return program;
 }
 
 Built ProgramBuilder::built_of(const tune::Choices& choices) {
   const std::string key = key_of(choices);
-  TunedProgramPtr known = asked_.find(key);
-  if (!known) known = ahead_.find(key);
-  Built built = known ? Built(std::move(known)) : built_here(choices);
+  if (TunedProgramPtr known = kept(key)) return known;
+  Built built = built_here(choices);
   if (const auto* program = std::get_if<TunedProgramPtr>(&built)) asked_.put(key, *program);
   return built;
+}
+
+TunedProgramPtr ProgramBuilder::kept(const std::string& key) {
+  if (TunedProgramPtr known = asked_.find(key)) return known;
+  TunedProgramPtr program = ahead_.find(key);
+  if (program) asked_.put(key, program);
+  return program;
 }
 
 TunedProgramPtr ProgramBuilder::build_here(const tune::Choices& choices) {

@@ -53,6 +53,8 @@ class ProgramBuilder {
 
  private:
   friend class BuildsAhead;
+  /// Null: it is none of those that are kept. One that was built ahead has been asked for from now on.
+  TunedProgramPtr kept(const std::string& key);
   TunedProgramPtr build_here(const tune::Choices& choices);
   /// Errors: those that are not the choices' fault.
   Built built_here(const tune::Choices& choices);

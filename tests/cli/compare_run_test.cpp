@@ -26,13 +26,9 @@ class PulsedMachine : public testing::MadeUpMachine {
   PulsedMachine(const std::string& hostname, double pulse) : pulse_(pulse) {
     board_.hostname = hostname;
     board_.cpu = "CPU";
+    run_takes = std::chrono::milliseconds(1);
   }
   const rpc::BoardInfo& info() override { return board_; }
-  rpc::RunTime run() override {
-    rpc::RunTime time;
-    time.run = std::chrono::milliseconds(1);
-    return time;
-  }
   rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options,
                                  const rpc::BenchmarkProgress&) override {
     rpc::BenchmarkResult result;

@@ -1,6 +1,8 @@
 // A machine that answers as a test wants.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <stdexcept>
 
 #include "host/cli/machine.h"
@@ -18,7 +20,12 @@ class MadeUpMachine : public Machine {
     throw std::logic_error("nothing is loaded");
   }
   void set_input(int, const HostTensor&) override { throw std::logic_error("it has no inputs"); }
-  rpc::RunTime run() override { throw std::logic_error("it is not run"); }
+  rpc::RunTime run() override {
+    if (!run_takes) throw std::logic_error("it is not run");
+    rpc::RunTime time;
+    time.run = *run_takes;
+    return time;
+  }
   HostTensor output(int) override { throw std::logic_error("it has no outputs"); }
   rpc::BenchmarkResult benchmark(const rpc::BenchmarkOptions& options,
                                  const rpc::BenchmarkProgress&) override {
@@ -26,6 +33,7 @@ class MadeUpMachine : public Machine {
     return answer;
   }
 
+  std::optional<std::chrono::milliseconds> run_takes;  ///< none: it is not to be run
   rpc::BenchmarkOptions asked;
   rpc::BenchmarkResult answer;
 
