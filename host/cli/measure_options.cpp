@@ -13,7 +13,7 @@ void add_measure_options(CLI::App& command, MeasureOptions& options) {
   constexpr uint32_t kMostProcesses = 1000;
   constexpr double kLongestMs = 3.6e6;
   add_duration(command, "--duration", options.duration_s,
-               "Time to measure at most, unless --processes, --warmup or --repeat ask for more; default 20s");
+               "Time to measure at most, unless --processes, --warmup or --repeat ask for more; default 60s");
   add_share(command, "--precision-goal", options.precision_goal,
             "Half the width of the median's interval at which measuring ends; default 1%");
   command

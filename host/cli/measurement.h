@@ -16,7 +16,8 @@ namespace gantry::cli {
 
 /// How to measure.
 struct MeasureOptions {
-  double duration_s = 20;  ///< new processes are started until then at most
+  double duration_s = 60;  ///< new processes are started until then at most; a quiet machine reaches the goal
+                           ///< in a sixth of it
   double precision_goal =
       0.01;  ///< half the width of the median's 95 % interval over the median: then it is enough
   std::optional<uint32_t> processes;  ///< exactly so many; none: as many as the goal takes
