@@ -23,7 +23,7 @@ using module_format::TensorInfo;
 
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;
 constexpr int64_t kLargestTried = 2048;  ///< where no usual size fits
-constexpr int kMostChecks = 500000;      ///< of rules, before the search gives up
+constexpr int kMostChecks = 500000;      ///< of sizes and of rules, before a search gives up
 constexpr size_t kMostOpen = 64;         ///< symbols
 
 /// What is tried for a meaning, best first, and how reports call it.
@@ -115,7 +115,7 @@ class Search {
     rules_.assign(open_.size(), {});
     collect_rules();
     if (in_all && !collect_wishes()) return false;
-    return try_all(false) || try_all(true);
+    return try_all(0) || try_all(1) || try_all(open_.size());
   }
 
   void add_equal(const Constraints* constraints) {
@@ -186,39 +186,44 @@ class Search {
     return left == value(rule.right);
   }
 
-  bool try_all(bool beyond_usual) {
+  /// `unusual`: how many symbols may have a size that is not usual. One is mostly enough for a product that
+  /// must be a given number, and has far fewer sizes to try than all of them.
+  bool try_all(size_t unusual) {
     checks_ = 0;
-    beyond_usual_ = beyond_usual;
-    return try_from(0);
+    return try_from(0, unusual);
   }
 
-  /// Sizes for the open symbols from the one at `place`; false if none fit.
-  bool try_from(size_t place) {
+  bool has_given_up() const { return checks_ > kMostChecks; }
+
+  /// Sizes for the open symbols from the one at `place`; false if none fit, or none was found in time.
+  bool try_from(size_t place, size_t unusual) {
     if (place == open_.size()) return true;
     const uint32_t symbol = open_[place];
     const Usual usual = usual_sizes(meanings_[symbol]);
     for (const int64_t size : usual.sizes) {
-      if (!try_size(place, size)) continue;
+      if (has_given_up()) return false;
+      if (!try_size(place, size, unusual)) continue;
       reasons_[symbol] =
           size == usual.sizes[0]
               ? fmt::format("usual for {}", usual.what)
               : fmt::format("the first usual one for {} that the model's constraints allow", usual.what);
       return true;
     }
-    for (int64_t size = 1; beyond_usual_ && size <= kLargestTried; ++size) {
-      if (!try_size(place, size)) continue;
+    for (int64_t size = 1; unusual > 0 && size <= kLargestTried && !has_given_up(); ++size) {
+      if (!try_size(place, size, unusual - 1)) continue;
       reasons_[symbol] = "the smallest that the model's constraints allow";
       return true;
     }
     return false;
   }
 
-  bool try_size(size_t place, int64_t size) {
+  bool try_size(size_t place, int64_t size, size_t unusual) {
     values_[open_[place]] = size;
+    ++checks_;  // also where no rule asks for one
     for (const Rule& rule : rules_[place]) {
       if (++checks_ > kMostChecks || !holds(rule)) return false;
     }
-    return try_from(place + 1);
+    return try_from(place + 1, unusual);
   }
 
   const Manifest& manifest_;
@@ -230,7 +235,6 @@ class Search {
   std::vector<bool> late_;                ///< by symbol: a step of the plan gives it its size
   std::vector<std::vector<Rule>> rules_;  ///< by place
   int checks_ = 0;
-  bool beyond_usual_ = false;
 };
 
 uint32_t symbol_count(const Manifest& manifest) {

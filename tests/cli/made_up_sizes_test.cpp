@@ -136,6 +136,36 @@ TEST(MadeUpSizes, BeyondTheUsualOnesAreTheSmallestThatFit) {
   EXPECT_THAT(chosen[0].sizes.at(1).reason, testing::HasSubstr("smallest"));
 }
 
+/// Images of which all sizes are open and channels, rows and columns are `elements` together.
+ModuleBuilder flattened_module(int64_t elements) {
+  ModuleBuilder builder;
+  const uint32_t n = builder.symbol("N"), c = builder.symbol("C"), h = builder.symbol("H"),
+                 w = builder.symbol("W");
+  builder.add_input("x", {n, c, h, w});
+  builder.add_output("y", {n});
+  builder.manifest.symbol_meanings = {SizeMeaning::Batch, SizeMeaning::Channels, SizeMeaning::Height,
+                                      SizeMeaning::Width};
+  const uint32_t rows = builder.combine(DimOpcode::Mul, c, h);
+  constrain(builder, builder.combine(DimOpcode::Mul, rows, w), builder.constant(elements));
+  return builder;
+}
+
+TEST(MadeUpSizes, BeyondTheUsualOnesAreOfOneSymbolIfThatIsEnough) {
+  ModuleBuilder builder = flattened_module(784);
+  const auto chosen = choose(builder, {{-1, -1, -1, -1}});
+  EXPECT_EQ(chosen.at(0).shape, (std::vector<int64_t>{1, 1, 16, 49}));
+  EXPECT_THAT(chosen[0].sizes.at(2).reason, testing::HasSubstr("usual"));
+  EXPECT_THAT(chosen[0].sizes.at(3).reason, testing::HasSubstr("smallest"));
+}
+
+TEST(MadeUpSizes, OfManySymbolsAreSearchedForOnlySoLong) {
+  ModuleBuilder builder = flattened_module(2053);  // a prime number above all that are tried
+  const auto chosen = choose(builder, {{-1, -1, -1, -1}});
+  EXPECT_EQ(chosen.at(0).shape, (std::vector<int64_t>{1, 1, 1, 1}));
+  for (const ChosenSize& size : chosen[0].sizes)
+    EXPECT_THAT(size.reason, testing::HasSubstr("no size was found")) << size.symbol;
+}
+
 TEST(MadeUpSizes, LeaveNoTensorEmpty) {
   ModuleBuilder builder = image_module();
   // An intermediate of W - 500 rows.
