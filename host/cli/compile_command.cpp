@@ -101,7 +101,7 @@ void report(const Options& options, const std::filesystem::path& path, uint64_t 
     json["seconds"] = seconds;
     print_out(document_text(json));
   } else if (!invocation.quiet) {
-    print_about(path,
+    print_about(*invocation.outputs,
                 fmt::format("{}: {}, {} of weights, for {}, in {}\n", path.string(),
                             bytes_text(static_cast<double>(size)), bytes_text(static_cast<double>(weights)),
                             fmt::join(names, ", "), duration_text(seconds * 1000)));
@@ -126,6 +126,7 @@ int compile(const Options& options, const Invocation& invocation) {
   if (is_module_file(options.model))
     user_error("{}: is a module already; compile takes a model (.onnx) or graph text (.gir)", options.model);
   const std::filesystem::path path = output_path(options);
+  if (options.json) invocation.outputs->reports("--json");
   invocation.outputs->reads(options.model, "the model");
   invocation.outputs->writes(path, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
   RecordsUse records(options.records, invocation);

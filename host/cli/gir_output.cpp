@@ -30,7 +30,7 @@ void GirOutput::write(const Graph& graph) const {
     written += ", " + file_text(weights, bytes);
   }
   write_gir(files, path_);
-  if (!invocation_.quiet) print_about(path_, written + "\n");
+  if (!invocation_.quiet) print_about(*invocation_.outputs, written + "\n");
 }
 
 }  // namespace gantry::cli

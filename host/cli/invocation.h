@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -56,8 +55,8 @@ class ReaderGone : public std::exception {};
 /// Writes text or JSON to stdout, control characters made visible (printable()). User error if that fails (a
 /// full disk), ReaderGone where the pipe is closed.
 void print_out(const std::string& text);
-/// print_out of what is to be said of the file `written`; nothing where that is stdout itself, by a name such
-/// as /dev/stdout, whose reader wants the file alone.
-void print_about(const std::filesystem::path& written, const std::string& text);
+/// print_out of what is to be said beside a command's outputs; nothing where one of them is stdout itself, by
+/// a name such as /dev/stdout, whose reader wants the file alone.
+void print_about(const OutputPlan& outputs, const std::string& text);
 
 }  // namespace gantry::cli

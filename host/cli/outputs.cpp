@@ -1,6 +1,7 @@
 #include "host/cli/outputs.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <exception>
@@ -71,6 +72,10 @@ void OutputPlan::writes(const std::filesystem::path& path, FileKind kind, const 
     if (!input.same_as(output)) continue;
     user_error("{}: would replace {} {}; give another path", output.what, input.what, input.path);
   }
+  if (target.kind == OutputTarget::Kind::kDescriptor && target.descriptor == STDOUT_FILENO) {
+    on_stdout_ = output.what;
+    check_stdout();
+  }
   const bool is_stream =
       target.kind == OutputTarget::Kind::kDevice || target.kind == OutputTarget::Kind::kDescriptor;
   if (is_stream) return;
@@ -81,6 +86,17 @@ void OutputPlan::writes(const std::filesystem::path& path, FileKind kind, const 
   if (target.kind == OutputTarget::Kind::kFile && !force)
     check_kind(path, kind_of_file(target.path), kind, option);
   outputs_.push_back(std::move(output));
+}
+
+void OutputPlan::reports(const std::string& option) {
+  report_ = option;
+  check_stdout();
+}
+
+void OutputPlan::check_stdout() const {
+  if (on_stdout_.empty() || report_.empty()) return;
+  user_error("{}: is stdout, where the report of {} goes; give another path, or leave out {}", on_stdout_,
+             report_, report_);
 }
 
 void add_force_option(CLI::App& command, bool& force) {

@@ -35,6 +35,13 @@ class OutputPlan {
   /// pipes and open descriptors are of every kind.
   void writes(const std::filesystem::path& path, FileKind kind, const std::string& option, bool force);
 
+  /// The command's report goes to stdout, as `option` ("--json") asks. User error if an output is stdout
+  /// itself, by a name such as /dev/stdout: a reader could not tell the one from the other.
+  void reports(const std::string& option);
+
+  /// The output that is stdout itself, as it was given: "-o /dev/stdout". Empty: none is.
+  const std::string& on_stdout() const { return on_stdout_; }
+
  private:
   struct File {
     std::string path, what;  ///< what: "the model"; of an output: "-o x.gmod"
@@ -45,7 +52,11 @@ class OutputPlan {
     bool same_as(const File& other) const;
   };
 
+  void check_stdout() const;
+
   std::vector<File> inputs_, outputs_;
+  std::string on_stdout_;  ///< as on_stdout()
+  std::string report_;     ///< the option that asks for the report on stdout; empty: none
 };
 
 /// --force, of the commands that write files.

@@ -1,9 +1,8 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -12,7 +11,6 @@
 #include "host/cli/help.h"
 #include "host/cli/parse_message.h"
 #include "host/support/error.h"
-#include "host/support/output_file.h"
 #include "host/support/suggest.h"
 #include "rpc/error.h"
 
@@ -246,10 +244,8 @@ void print_out(const std::string& text) {
   if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size()) fail_output();
 }
 
-void print_about(const std::filesystem::path& written, const std::string& text) {
-  const OutputTarget target = find_output_target(written);
-  if (target.kind == OutputTarget::Kind::kDescriptor && target.descriptor == STDOUT_FILENO) return;
-  print_out(text);
+void print_about(const OutputPlan& outputs, const std::string& text) {
+  if (outputs.on_stdout().empty()) print_out(text);
 }
 
 int run_program(int argc, char** argv) {

@@ -39,7 +39,8 @@ int report(const Options& options, const Invocation& invocation) {
   const std::string page = report_page(report_data(options.results, GANTRY_VERSION));
   write_file(path, page);
   if (!invocation.quiet)
-    print_about(path, fmt::format("{}: {}\n", path.string(), bytes_text(static_cast<double>(page.size()))));
+    print_about(*invocation.outputs,
+                fmt::format("{}: {}\n", path.string(), bytes_text(static_cast<double>(page.size()))));
   return 0;
 }
 

@@ -157,6 +157,7 @@ void save_archive(const std::string& path, const std::vector<rpc::TensorDescript
 }
 
 void plan_files(const Options& options, OutputPlan& plan) {
+  if (options.json) plan.reports("--json");
   for (const std::string& argument : options.expected) {
     for (const std::filesystem::path& file : files_of_argument(argument)) plan.reads(file, "the reference");
   }
@@ -274,10 +275,11 @@ int run(const Options& options, const Invocation& invocation) {
     print_out(document_text(json));
   } else if (!invocation.quiet) {
     const std::string which = visible_line(program_text(program));
-    print_out(results.text() +
-              fmt::format("on {} with {} code{}{}: first run {}; `gantry bench` times properly\n",
-                          execution.machine->label(), loaded.target, which.empty() ? "" : ", the program ",
-                          which, duration_text(milliseconds)));
+    print_about(*invocation.outputs,
+                results.text() +
+                    fmt::format("on {} with {} code{}{}: first run {}; `gantry bench` times properly\n",
+                                execution.machine->label(), loaded.target,
+                                which.empty() ? "" : ", the program ", which, duration_text(milliseconds)));
   }
   if (!options.trace.empty())
     write_trace(run_trace(options.execution, execution, invocation), options.trace,

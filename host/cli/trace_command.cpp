@@ -120,7 +120,7 @@ int trace(const Options& options, const Invocation& invocation) {
     invocation.note("no run was timed on its threads: kernels are shown by their medians, one after another");
   write_trace(trace_of(result, options.only), output.file, output.format);
   if (!invocation.quiet)
-    print_about(output.file,
+    print_about(*invocation.outputs,
                 fmt::format("{}: {}\n", output.file,
                             output.format == TraceFormat::kPerfetto ? "open it at ui.perfetto.dev"
                                                                     : "open it at ui.perfetto.dev or in "

@@ -65,6 +65,7 @@ int list_networks(bool json) {
 
 int write_network(const Options& options, const Invocation& invocation) {
   const std::string path = options.output.empty() ? options.name + ".onnx" : options.output;
+  if (options.json) invocation.outputs->reports("--json");
   invocation.outputs->writes(path, FileKind::kZooModel, options.output.empty() ? "" : "-o", options.force);
   uint64_t size = 0;
   {
@@ -76,7 +77,8 @@ int write_network(const Options& options, const Invocation& invocation) {
     print_out(
         document_text(nlohmann::ordered_json{{"network", options.name}, {"file", path}, {"bytes", size}}));
   } else if (!invocation.quiet) {
-    print_about(path, fmt::format("{}: {}, {}\n", path, options.name, bytes_text(static_cast<double>(size))));
+    print_about(*invocation.outputs,
+                fmt::format("{}: {}, {}\n", path, options.name, bytes_text(static_cast<double>(size))));
   }
   return 0;
 }

@@ -277,6 +277,20 @@ TEST_F(OutputFiles, AFileOnStdoutIsAllThatIsThere) {
   const Outcome page = gantry({"inspect", "m.gmod", "--html", "/dev/stdout"});
   EXPECT_EQ(page.code, 0) << page.err;
   EXPECT_THAT(page.out, ::testing::EndsWith("</html>\n"));
+  const Outcome array = gantry({"run", "m.gmod", "--random", "--output", "/dev/stdout"});
+  EXPECT_EQ(array.code, 0) << array.err;
+  expect_done({"run", "m.gmod", "--random", "--output", "y.npy"});
+  EXPECT_EQ(array.out, contents(path("y.npy")));
+}
+
+TEST_F(OutputFiles, AFileOnStdoutHasNoReportBesideIt) {
+  for (const Arguments& arguments :
+       {Arguments{"compile", "m.onnx", "-o"}, Arguments{"zoo", "lstm", "--size", "2", "-o"},
+        Arguments{"run", "m.gmod", "--random", "--output"}}) {
+    Arguments with_json = arguments;
+    with_json.insert(with_json.end(), {"/dev/stdout", "--json"});
+    expect_refusal(with_json, arguments.back() + " /dev/stdout: is stdout, where the report of --json goes");
+  }
 }
 
 TEST_F(OutputFiles, AFullDeviceIsAnErrorAfterTheTable) {

@@ -160,6 +160,20 @@ TEST_F(PlannedOutputs, PathsThatCannotBeWrittenAreFoundBeforehand) {
   EXPECT_EQ(files(), (std::vector<std::string>{"file", "loop"}));
 }
 
+TEST_F(PlannedOutputs, StdoutIsForAnOutputOrForTheReport) {
+  OutputPlan plan;
+  plan.reports("--json");
+  EXPECT_EQ(plan.on_stdout(), "");
+  EXPECT_THAT(error_of([&] { plan.writes("/dev/stdout", FileKind::kModule, "-o", true); }),
+              HasSubstr("-o /dev/stdout: is stdout, where the report of --json goes"));
+  OutputPlan other;
+  other.writes("/dev/null", FileKind::kModule, "-o", false);
+  EXPECT_EQ(other.on_stdout(), "");
+  other.writes("/dev/fd/1", FileKind::kTensor, "--output", false);
+  EXPECT_EQ(other.on_stdout(), "--output /dev/fd/1");
+  EXPECT_THAT(error_of([&] { other.reports("--json"); }), HasSubstr("leave out --json"));
+}
+
 TEST_F(PlannedOutputs, FoldersWithoutPermissionAreFoundBeforehand) {
   fs::permissions(folder_, fs::perms(0500));
   if (::access(folder_.c_str(), W_OK) == 0) {
