@@ -31,13 +31,16 @@ int generate(const Options& options, const Invocation& invocation) {
   if (!options.file.empty() && !options.output.empty()) {
     user_error("two files are named, {} and {}; a key goes into one", options.file, options.output);
   }
+  if (options.json) invocation.outputs->reports("--json");
   invocation.outputs->writes(file, FileKind::kKey, "", options.force);
   const rpc::PskKey key = rpc::generate_key(options.identity);
   write_file(file, rpc::key_file_text(key), OutputFile::Privacy::kSecret);
   if (options.json) {
     print_out(document_text(nlohmann::ordered_json{{"file", file}, {"identity", key.identity}}));
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: key '{}'. Copy it to the board, and serve with --key.\n", file, key.identity));
+    print_about(
+        *invocation.outputs,
+        fmt::format("{}: key '{}'. Copy it to the board, and serve with --key.\n", file, key.identity));
   }
   return 0;
 }

@@ -16,6 +16,7 @@
 namespace gantry::cli {
 
 int train_prior(const RecordsOptions& options, const Invocation& invocation) {
+  if (options.json) invocation.outputs->reports("--json");
   if (options.place.find("://") == std::string::npos) invocation.outputs->reads(options.place, "the records");
   if (!options.from.empty() && options.from != options.output)
     invocation.outputs->reads(options.from, "the prior");
@@ -44,8 +45,9 @@ int train_prior(const RecordsOptions& options, const Invocation& invocation) {
                                                    {"works", prior.groups.size()},
                                                    {"examples", prior.examples()}}));
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: {} trials of {} works, for {}\n", options.output, prior.examples(),
-                          prior.groups.size(), prior.family));
+    print_about(*invocation.outputs,
+                fmt::format("{}: {} trials of {} works, for {}\n", options.output, prior.examples(),
+                            prior.groups.size(), prior.family));
   }
   return 0;
 }

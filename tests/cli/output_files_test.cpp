@@ -281,6 +281,9 @@ TEST_F(OutputFiles, AFileOnStdoutIsAllThatIsThere) {
   EXPECT_EQ(array.code, 0) << array.err;
   expect_done({"run", "m.gmod", "--random", "--output", "y.npy"});
   EXPECT_EQ(array.out, contents(path("y.npy")));
+  const Outcome key = gantry({"keygen", "/dev/stdout"});
+  EXPECT_EQ(key.code, 0) << key.err;
+  EXPECT_THAT(key.out, ::testing::MatchesRegex("gantry-psk-v1 [^\n]*\n"));
 }
 
 TEST_F(OutputFiles, AFileOnStdoutHasNoReportBesideIt) {
@@ -291,6 +294,8 @@ TEST_F(OutputFiles, AFileOnStdoutHasNoReportBesideIt) {
     with_json.insert(with_json.end(), {"/dev/stdout", "--json"});
     expect_refusal(with_json, arguments.back() + " /dev/stdout: is stdout, where the report of --json goes");
   }
+  expect_refusal({"keygen", "/dev/stdout", "--json"},
+                 "/dev/stdout: is stdout, where the report of --json goes");
 }
 
 TEST_F(OutputFiles, AFullDeviceIsAnErrorAfterTheTable) {
