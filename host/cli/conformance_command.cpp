@@ -121,7 +121,7 @@ std::vector<std::string> command_of(const FoundTest& test, const Options& option
 }
 
 void run_tests(const Options& options, const std::vector<FoundTest>& tests, RunRecord& record,
-               const Invocation& invocation) {
+               conformance::RecordFile& file, const Invocation& invocation) {
   std::set<std::string> finished;
   for (const TestResult& result : record.results) finished.insert(result.name);
   std::vector<FoundTest> left;
@@ -131,18 +131,17 @@ void run_tests(const Options& options, const std::vector<FoundTest>& tests, RunR
   if (!finished.empty())
     invocation.note(fmt::format("{} of {} tests have results in {} already", finished.size(), tests.size(),
                                 options.json));
-  conformance::RecordFile file(options.json);
-  file.write(record);
+  file.update(record);
   Progress progress(invocation.verbosity());
   const auto ended = [&](size_t index, const conformance::ChildEnd& end) {
     auto result = conformance::judge(end, described(left[index]));
     if (!result) {
       file.write(record);
-      board_error("{}{}", end.words, options.json.empty() ? "" : "\n--resume goes on from here");
+      board_error("{}{}", end.words, file.is_kept() ? "\n--resume goes on from here" : "");
     }
     if (invocation.verbose) {
       progress.clear();
-      print_out(test_line(*result));
+      print_about(*invocation.outputs, test_line(*result));
     }
     add_result(record, std::move(*result));
     file.update(record);
@@ -159,10 +158,13 @@ void run_tests(const Options& options, const std::vector<FoundTest>& tests, RunR
 }
 
 int run(const Options& options, const Invocation& invocation) {
-  if (options.json.empty())
-    refuse(options.given, {"--resume"}, "without --json FILE there is no record of finished tests");
   if (!options.json.empty())
     invocation.outputs->writes(options.json, FileKind::kConformance, "--json", options.force);
+  conformance::RecordFile file(options.json);
+  if (!file.is_kept())
+    refuse(options.given, {"--resume"},
+           options.json.empty() ? "without --json FILE there is no record of finished tests"
+                                : options.json + ": is no file, which would keep a record of finished tests");
   const std::vector<FoundTest> tests = wanted_tests(options, invocation);
   RunRecord record;
   record.settings = settings_of(options);
@@ -170,8 +172,8 @@ int run(const Options& options, const Invocation& invocation) {
   record.filters = options.filters;
   record.tests_found = static_cast<int64_t>(tests.size());
   take_earlier(options, tests, record);
-  run_tests(options, tests, record, invocation);
-  if (!invocation.quiet) print_out(conformance_text(record));
+  run_tests(options, tests, record, file, invocation);
+  if (!invocation.quiet) print_about(*invocation.outputs, conformance_text(record));
   const bool all_pass = std::ranges::all_of(record.results, &TestResult::passed);
   return all_pass ? 0 : static_cast<int>(ErrorKind::kUser);
 }

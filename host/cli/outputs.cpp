@@ -76,9 +76,7 @@ void OutputPlan::writes(const std::filesystem::path& path, FileKind kind, const 
     on_stdout_ = output.what;
     check_stdout();
   }
-  const bool is_stream =
-      target.kind == OutputTarget::Kind::kDevice || target.kind == OutputTarget::Kind::kDescriptor;
-  if (is_stream) return;
+  if (target.is_stream()) return;
   for (const File& other : outputs_) {
     if (!other.same_as(output)) continue;
     user_error("{}: is the same file as {}; give another path", output.what, other.what);

@@ -110,8 +110,12 @@ std::string settings_difference(const RunSettings& before, const RunSettings& no
   return "";
 }
 
+RecordFile::RecordFile(std::filesystem::path file)
+    : file_(std::move(file)), is_kept_(!file_.empty() && !find_output_target(file_).is_stream()) {}
+
 void RecordFile::update(const RunRecord& record) {
   using std::chrono::seconds;
+  if (!is_kept_) return;
   // A tenth of the time at most goes into writing.
   const auto since = std::chrono::steady_clock::now() - written_;
   if (since > std::max<std::chrono::steady_clock::duration>(seconds(1), took_ * 10)) write(record);

@@ -40,17 +40,22 @@ RunRecord read_record(const std::filesystem::path& file);
 std::string settings_difference(const RunSettings& before, const RunSettings& now);
 
 /// Keeps a file up to date: whole at any time, at most about a second behind, so that whatever ends the
-/// program leaves a document that can be read and gone on from.
+/// program leaves a document that can be read and gone on from. A device, a pipe or an open descriptor takes
+/// only what write() is given.
 class RecordFile {
  public:
   /// "": there is none.
-  explicit RecordFile(std::filesystem::path file) : file_(std::move(file)) {}
-  /// Writes where the last time is long enough ago. User error where the file cannot be written.
+  explicit RecordFile(std::filesystem::path file);
+  /// Whether it is a file, from which a later run can go on.
+  bool is_kept() const { return is_kept_; }
+  /// Writes where it is kept and the last time is long enough ago. User error where it cannot be written.
   void update(const RunRecord& record);
+  /// Writes, once of one run where it is not kept. User error likewise.
   void write(const RunRecord& record);
 
  private:
   std::filesystem::path file_;
+  bool is_kept_ = false;
   std::chrono::steady_clock::time_point written_{};
   std::chrono::steady_clock::duration took_{};
 };

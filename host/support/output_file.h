@@ -26,6 +26,9 @@ struct OutputTarget {
   std::filesystem::path path;
   struct stat status {};  ///< but for kNew
   int descriptor = -1;    ///< of kDescriptor
+
+  /// Written to directly: what is there is not replaced, and a second document follows the first.
+  bool is_stream() const { return kind == Kind::kDevice || kind == Kind::kDescriptor; }
 };
 /// User errors: a loop of links, a folder that may not be looked into.
 OutputTarget find_output_target(const std::filesystem::path& path);

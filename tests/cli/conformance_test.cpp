@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <onnx/onnx-data_pb.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <map>
@@ -220,6 +221,26 @@ TEST_F(ConformanceCommand, CtrlCLeavesAWholeResultThatCanBeGoneOnFrom) {
   EXPECT_EQ(conformance({"all", "--json", "r.json", "--resume"}).code, 0);
   EXPECT_EQ(document()["tests"].size(), 40u);
   EXPECT_EQ(document()["complete"], true);
+}
+
+TEST_F(ConformanceCommand, PipesAndStdoutTakeTheWholeResultAlone) {
+  write_all();
+  const Outcome shown = conformance({"all", "--filter", "abs", "--verbose", "--json", "/dev/stdout"});
+  EXPECT_EQ(shown.code, 1) << shown.err;
+  const json result = json::parse(shown.out, nullptr, false);
+  ASSERT_TRUE(result.is_object()) << shown.out;
+  EXPECT_EQ(result["complete"], true);
+  ASSERT_EQ(::mkfifo(folders_.path("pipe").c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] { received = contents(folders_.path("pipe")); });
+  const Outcome piped = conformance({"all", "--filter", "abs", "--json", "pipe"});
+  reader.join();
+  EXPECT_EQ(piped.code, 1) << piped.err;
+  EXPECT_THAT(piped.out, HasSubstr("1 of 3 tests pass"));
+  EXPECT_EQ(statuses(json::parse(received)), statuses(result));
+  const Outcome resumed = conformance({"all", "--json", "pipe", "--resume"});
+  EXPECT_EQ(resumed.code, 1);
+  EXPECT_THAT(resumed.err, HasSubstr("pipe: is no file"));
 }
 
 TEST_F(ConformanceCommand, OtherFilesAreNotReplaced) {

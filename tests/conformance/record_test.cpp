@@ -1,8 +1,12 @@
 #include "host/conformance/record.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -70,6 +74,34 @@ TEST(Record, IsReadBackAsItWasWritten) {
   EXPECT_EQ(std::get<double>(back.results[0].wrong->at->got), -HUGE_VAL);
   EXPECT_EQ(std::get<uint64_t>(back.results[1].wrong->at->expected), 18446744073709551615u);
   EXPECT_EQ(std::get<int64_t>(back.results[1].wrong->at->got), -1);
+}
+
+TEST(Record, IsKeptUpToDateInAFile) {
+  const testing::TemporaryDirectory folder;
+  RecordFile file(folder.path() / "r.json");
+  EXPECT_TRUE(file.is_kept());
+  file.update(record());
+  EXPECT_EQ(to_json(read_record(folder.path() / "r.json")).dump(), to_json(record()).dump());
+  EXPECT_FALSE(RecordFile("").is_kept());
+}
+
+TEST(Record, IsWrittenOnceToAPipe) {
+  const testing::TemporaryDirectory folder;
+  const auto path = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  RecordFile file(path);
+  EXPECT_FALSE(file.is_kept());
+  RunRecord first = record();
+  first.results.clear();
+  file.update(first);
+  file.write(record());
+  std::string received;
+  std::array<char, 4096> part{};
+  for (ssize_t bytes = 0; (bytes = ::read(reader, part.data(), part.size())) > 0;)
+    received.append(part.data(), static_cast<size_t>(bytes));
+  ::close(reader);
+  EXPECT_EQ(nlohmann::ordered_json::parse(received, nullptr, false).dump(), to_json(record()).dump());
 }
 
 TEST(Record, SaysWhetherItIsComplete) {
