@@ -116,9 +116,16 @@ std::shared_ptr<SpillFile> spill_beside(const std::filesystem::path& module) {
   return std::make_shared<SpillFile>(folder.empty() ? "." : folder);
 }
 
+/// Names the files before a board is asked, so that no input becomes the module.
+void plan_files(const Options& options, const std::filesystem::path& module, OutputPlan& plan) {
+  if (options.json) plan.reports("--json");
+  plan_board(options.board, options.key, plan);
+  plan.reads(options.model, "the model");
+  plan.writes(module, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
+}
+
 int compile(const Options& options, const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<Target> targets = targets_of(options);
   const Precision precision = find_precision(options.precision);
   const Optimize optimize = find_optimize(options.optimize);
   const GivenSizes sizes = {parse_shapes(options.shapes), parse_sizes(options.sizes)};
@@ -126,9 +133,8 @@ int compile(const Options& options, const Invocation& invocation) {
   if (is_module_file(options.model))
     user_error("{}: is a module already; compile takes a model (.onnx) or graph text (.gir)", options.model);
   const std::filesystem::path path = output_path(options);
-  if (options.json) invocation.outputs->reports("--json");
-  invocation.outputs->reads(options.model, "the model");
-  invocation.outputs->writes(path, FileKind::kModule, options.output.empty() ? "" : "-o", options.force);
+  plan_files(options, path, *invocation.outputs);
+  const std::vector<Target> targets = targets_of(options);
   RecordsUse records(options.records, invocation);
   Progress progress(invocation.verbosity());
   progress.update("reading " + options.model, -1);

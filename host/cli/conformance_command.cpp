@@ -8,6 +8,7 @@
 #include "host/cli/commands.h"
 #include "host/cli/conformance_report.h"
 #include "host/cli/conformance_way.h"
+#include "host/cli/execution.h"
 #include "host/cli/refusal.h"
 #include "host/conformance/child_messages.h"
 #include "host/conformance/found_tests.h"
@@ -158,6 +159,7 @@ void run_tests(const Options& options, const std::vector<FoundTest>& tests, RunR
 }
 
 int run(const Options& options, const Invocation& invocation) {
+  plan_board(options.way.board, options.way.key, *invocation.outputs);
   if (!options.json.empty())
     invocation.outputs->writes(options.json, FileKind::kConformance, "--json", options.force);
   conformance::RecordFile file(options.json);

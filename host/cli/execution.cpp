@@ -113,10 +113,7 @@ void plan_inputs(const ExecutionOptions& options, OutputPlan& plan) {
   }
   for (const std::string& preset : options.preprocess)
     plan.reads(split_named(preset).value, "the description of --preprocess");
-  if (options.board.empty()) return;
-  const BoardsFile boards = BoardsFile::read(boards_path());
-  plan.reads(boards_path(), "the list of boards");
-  plan.reads(resolve_board(options.board, options.key, boards).entry.key, "the key");
+  plan_board(options.board, options.key, plan);
 }
 
 }  // namespace
@@ -197,6 +194,13 @@ rpc::LoadOptions load_options(const ExecutionOptions& options) {
   load.cpus = parse_cpus(options.cpus);
   load.device = options.device;
   return load;
+}
+
+void plan_board(const std::string& board, const std::string& key, OutputPlan& plan) {
+  if (board.empty()) return;
+  const BoardsFile boards = BoardsFile::read(boards_path());
+  plan.reads(boards_path(), "the list of boards");
+  plan.reads(resolve_board(board, key, boards).entry.key, "the key");
 }
 
 std::unique_ptr<Machine> open_machine(const std::string& board, const std::string& key) {

@@ -72,6 +72,9 @@ void restart(Execution& execution, const ExecutionOptions& options);
 /// What former commands know of that machine's pulses, in the user's cache.
 FormerPulses former_pulses(const ExecutionOptions& options);
 
+/// Names the list of boards and the key that open_machine() reads, so that neither becomes an output; nothing
+/// where `board` is empty. User error where it is neither a board's name nor an address.
+void plan_board(const std::string& board, const std::string& key, OutputPlan& plan);
 /// this_machine(), or the board of that name or address.
 std::unique_ptr<Machine> open_machine(const std::string& board, const std::string& key);
 

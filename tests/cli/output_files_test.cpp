@@ -177,6 +177,28 @@ TEST_F(OutputFiles, InputsAreNeverReplacedEvenByForce) {
                  "would replace the key");
 }
 
+TEST_F(OutputFiles, WhatLeadsToABoardIsNeverReplaced) {
+  expect_done({"keygen", "a.key"});
+  expect_done({"boards", "add", "pi", "127.0.0.1:1", "--key", "a.key"});
+  const fs::path list = folders_.work().parent_path() / "config" / "gantry" / "boards.toml";
+  ASSERT_TRUE(fs::exists(list));
+  const std::string boards = contents(list);
+  for (const Arguments& arguments : {Arguments{"compile", "m.onnx", "--on", "pi", "-o"},
+                                     Arguments{"conformance", "tests", "--on", "pi", "--json"}}) {
+    Arguments to_key = arguments, to_list = arguments;
+    to_key.insert(to_key.end(), {"a.key", "--force"});
+    expect_refusal(to_key, "a.key: would replace the key");
+    to_list.insert(to_list.end(), {list.string(), "--force"});
+    expect_refusal(to_list, "would replace the list of boards");
+  }
+  expect_refusal({"compile", "m.onnx", "--on", "127.0.0.1:1", "--key", "a.key", "-o", "a.key", "--force"},
+                 "-o a.key: would replace the key");
+  expect_refusal(
+      {"conformance", "tests", "--on", "127.0.0.1:1", "--key", "a.key", "--json", "a.key", "--force"},
+      "--json a.key: would replace the key");
+  EXPECT_EQ(contents(list), boards);
+}
+
 TEST_F(OutputFiles, ExternalDataOfAModelIsAnInput) {
   onnx::ModelProto model;
   const std::string type = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } } } }";
