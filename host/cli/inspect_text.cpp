@@ -38,6 +38,7 @@ struct Summary {
   int64_t nodes = 0, kernels = 0;  ///< kernels: groups of nodes, as fuse_ops leaves them
   Amount weights;
   std::map<std::string, Amount> by_type;
+  std::string problem;  ///< why gantry cannot compile it; empty: it can
 };
 
 std::string type_text(const TensorType& type) {
@@ -104,8 +105,9 @@ std::string to_json(const std::filesystem::path& path, const Summary& summary) {
   json["weights"] = amount_json(summary.weights);
   json["weights"]["by_type"] = Json::object();
   for (const auto& [type, amount] : summary.by_type) json["weights"]["by_type"][type] = amount_json(amount);
-  json["supported"] = true;
-  json["error"] = "";
+  json["supported"] = summary.problem.empty();
+  json["error"] = summary.problem;
+  json["unsupported"] = Json::array();  // a text has only ops that gantry has
   return document_text(json);
 }
 
@@ -130,7 +132,8 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
                               : "\n";
   Table table({{"nodes", Table::Align::kRight}, {"op", Table::Align::kLeft}});
   for (const auto& [op, number] : summary.ops) table.row({std::to_string(number), op});
-  return text + table.str(4) + "  gantry can read it\n";
+  return text + table.str(4) +
+         (summary.problem.empty() ? "  gantry can read it\n" : "  gantry cannot compile it\n");
 }
 
 }  // namespace
@@ -138,15 +141,14 @@ std::string to_text(const std::filesystem::path& path, const Summary& summary) {
 Inspection inspect_graph_text(const std::filesystem::path& path, const InspectOptions& options) {
   Graph graph = read_gir(path, FusedOpTable(op_set()), graph_pass_names(), GirOptions{options.sizes});
   check_kept_inputs(graph, options.kept_inputs, path.string());
-  std::string problem;
+  Summary summary = summarise(graph);
   try {
     bind_custom_ops(graph, options.custom_ops.get());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
-    problem = path.string() + ": " + error.what();
+    summary.problem = path.string() + ": " + error.what();
   }
-  const Summary summary = summarise(graph);
-  return {options.json ? to_json(path, summary) : to_text(path, summary), problem};
+  return {options.json ? to_json(path, summary) : to_text(path, summary), summary.problem};
 }
 
 }  // namespace gantry::cli

@@ -167,6 +167,25 @@ TEST_F(Gir, EveryCommandThatTakesAModelTakesText) {
   EXPECT_THAT(read("m.html"), HasSubstr("graph"));
 }
 
+TEST_F(Gir, InspectSaysOfATextWithoutTheCodeOfItsCustomOpsThatItIsNotSupported) {
+  folders_.write("m.gir", R"(gir 1
+fn @main(%x: Tensor[(4), f32]) -> Tensor[(4), f32] {
+  %0 = custom(%x, op="d::Twice", kernel="0123456789abcdef", types="f32", ranks=[1], dims=(4))
+  return %0 as "y"
+}
+)");
+  const Outcome outcome = gantry({"inspect", "m.gir", "--json"});
+  EXPECT_EQ(outcome.code, 1);
+  const json report = json::parse(outcome.out);
+  EXPECT_EQ(report["supported"], false);
+  const std::string error = report["error"].get<std::string>();
+  EXPECT_THAT(error, StartsWith("m.gir: "));
+  EXPECT_THAT(error, HasSubstr("calls the custom op d::Twice: give the folder"));
+  EXPECT_EQ("gantry: error: " + error + "\n", outcome.err);
+  EXPECT_EQ(report["unsupported"], json::array());
+  EXPECT_THAT(gantry({"inspect", "m.gir"}).out, HasSubstr("gantry cannot compile it"));
+}
+
 TEST_F(Gir, ErrorsShowTheLineOfTheFile) {
   folders_.write("m.gir", kByHand);
   replace_in("m.gir", "add(", "ad(");
