@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/cli/outputs.h"
@@ -55,6 +56,8 @@ class ReaderGone : public std::exception {};
 /// Writes text or JSON to stdout, control characters made visible (printable()). User error if that fails (a
 /// full disk), ReaderGone where the pipe is closed.
 void print_out(const std::string& text);
+/// Writes bytes to stdout as they are. Errors of print_out().
+void write_out(std::string_view bytes);
 /// print_out of what is to be said beside a command's outputs; nothing where one of them is stdout itself, by
 /// a name such as /dev/stdout, whose reader wants the file alone.
 void print_about(const OutputPlan& outputs, const std::string& text);

@@ -240,8 +240,11 @@ std::optional<int> parse(CLI::App& app, const CLI::Option& colour, Invocation& i
 }  // namespace
 
 void print_out(const std::string& text) {
-  const std::string shown = printable(text, stdout);
-  if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size()) fail_output();
+  write_out(printable(text, stdout));
+}
+
+void write_out(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size()) fail_output();
 }
 
 void print_about(const OutputPlan& outputs, const std::string& text) {

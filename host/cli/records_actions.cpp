@@ -6,6 +6,7 @@
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "host/cli/json_values.h"
@@ -183,24 +184,34 @@ int show_records(const RecordsOptions& options, const Invocation& invocation) {
 int export_records(const RecordsOptions& options, const Invocation& invocation) {
   const auto store = read_records(options.place, invocation);
   if (options.place.find("://") == std::string::npos) invocation.outputs->reads(options.place, "the records");
-  const bool to_stdout = options.output.empty() || options.output == "-";
-  const std::string output = to_stdout ? "/dev/stdout" : options.output;
+  const bool is_named = !options.output.empty() && options.output != "-";
+  const std::string output = is_named ? options.output : "/dev/stdout";
   invocation.outputs->writes(output, FileKind::kRecords, "-o", options.force);
-  OutputFile file(output);
-  file.write(records::json_head());
+  std::optional<OutputFile> file;  // none: stdout, whose reader may have seen enough
+  if (invocation.outputs->on_stdout().empty()) file.emplace(output);
+  const auto write = [&](const std::string& text) {
+    if (file) {
+      file->write(text);
+    } else {
+      write_out(text);
+    }
+  };
+  write(records::json_head());
   std::set<std::string> works;
   int64_t count = 0;
   for_each(*store, options, [&](const Record& record) {
     works.insert(record.key.work);
-    file.write(records::json_line(record));
+    write(records::json_line(record));
     ++count;
   });
   for (const std::string& work : works) {
     if (const auto program = store->program_of(work))
-      file.write(records::json_line(records::WorkProgram{work, *program}));
+      write(records::json_line(records::WorkProgram{work, *program}));
   }
-  file.commit();
-  if (!to_stdout) invocation.note(fmt::format("{}: {}", options.output, counted(count, "record")));
+  if (file) {
+    file->commit();
+    invocation.note(fmt::format("{}: {}", output, counted(count, "record")));
+  }
   if (count == 0) invocation.note(no_such_records(*store, filter_of(options)));
   return 0;
 }

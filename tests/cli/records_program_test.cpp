@@ -1,7 +1,10 @@
 // --records through the program: what they decide, what is said of it, and what is not used.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "device_runtime/src/cpu_info.h"
@@ -258,6 +261,23 @@ TEST_F(Records, AreListedShownExportedImportedAndPruned) {
   EXPECT_EQ(json::parse(done({"records", "prune", "lab.db", "--other-generators", "--json"}).out)["removed"],
             1);
   EXPECT_EQ(json::parse(done({"records", "list", "lab.db", "--json"}).out).size(), 1u);
+}
+
+TEST_F(Records, AReaderOfAnExportThatIsGoneEndsTheProgramWithoutAWord) {
+  add(record_for(target_, "Test CPU 1", decision_));
+  EXPECT_EQ(done({"records", "export", "lab.db", "-o", "/dev/stdout"}).out,
+            done({"records", "export", "lab.db"}).out);
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ::close(ends[0]);
+  for (std::vector<std::string> arguments :
+       {std::vector<std::string>{}, std::vector<std::string>{"-o", "/dev/stdout"}}) {
+    arguments.insert(arguments.begin(), {"records", "export", "lab.db"});
+    const Outcome outcome = folders_.run(arguments, ends[1]);
+    EXPECT_EQ(outcome.code, 128 + SIGPIPE) << "signal " << outcome.signal;
+    EXPECT_EQ(outcome.err, "");
+  }
+  ::close(ends[1]);
 }
 
 TEST_F(Records, WordsOfFiltersThatNothingIsCalledByAreErrors) {
