@@ -57,6 +57,10 @@ void check_views(const IrOptions& options) {
     refuse(options.given, {"--force"}, "it is for the file that -o writes");
   }
   if (!options.shows_kernels()) {
+    if (options.list)
+      refuse(options.given, {"--all"},
+             "--list shows the kernels after the last pass; --all is for the graph's and, with --loops, for "
+             "those of loop nests");
     if (options.all) refuse(options.given, {"--before", "--after"}, "--all shows the graph after every pass");
   } else if (!options.loops) {
     refuse(options.given, {"--all"},

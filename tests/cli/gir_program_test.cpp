@@ -255,6 +255,15 @@ TEST_F(Gir, IrWritesTheGraphOfTheStageThatIsAskedFor) {
   EXPECT_THAT(error_of({"ir", "m.onnx", "--loops", "-o", "m.gir"}), HasSubstr("leave out --loops"));
 }
 
+TEST_F(Gir, IrRefusesAllStagesOfTheListOfKernels) {
+  folders_.write("m.gir", kByHand);
+  EXPECT_THAT(error_of({"ir", "m.gir", "--list", "--all"}),
+              AllOf(HasSubstr("--list shows the kernels after the last pass"),
+                    HasSubstr("leave out --all\n")));
+  EXPECT_THAT(gantry({"ir", "m.gir", "--list", "--loops", "--all"}).out,
+              AllOf(HasSubstr("multiply+add"), HasSubstr(": after ")));
+}
+
 TEST_F(Gir, OptRunsThePassesThatAreNamedAndSaysWhatEachDid) {
   folders_.write("m.gir", R"(fn @main(%x: Tensor[(4), f32]) -> Tensor[(4), f32] {
   %0 = add(const(f32, [4], [1, 2, 3, 4]), const(f32, [4], [1, 1, 1, 1]))
