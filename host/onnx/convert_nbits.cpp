@@ -20,6 +20,8 @@ Blocks read_blocks(NodeImport& n) {
   if (b.rows <= 0 || b.depth <= 0 || b.size <= 0) n.fail("its N, K and block_size should be positive");
   if (b.bits != 2 && b.bits != 4 && b.bits != 8)
     n.unsupported(UnsupportedKind::kAttribute, "elements of {} bits", b.bits);
+  if (const int64_t layout = n.integer("weight_prepacked", 0); layout != 0)
+    n.unsupported(UnsupportedKind::kAttribute, "a weight_prepacked of {}", layout);
   b.count = (b.depth + b.size - 1) / b.size;
   return b;
 }

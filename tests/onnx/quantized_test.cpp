@@ -381,6 +381,25 @@ TEST(Products, OfFewBitsHaveAScaleAndAZeroPointABlock) {
   }
 }
 
+TEST(Products, OfFewBitsThatAreLaidOutForAKernelAreRefused) {
+  for (const int64_t layout : {0, 1, 2}) {
+    OneNode node(kMicrosoft, "MatMulNBits", 21);
+    node.input(DType::kF32, {1, 16}, Floats(16, 1)).input(DType::kU8, {1, 1, 8}, Bytes(8, 0x99));
+    node.input(DType::kF32, {1}, Floats{0.5F}).with("K", int64_t{16}).with("N", int64_t{1});
+    node.with("bits", int64_t{4}).with("block_size", int64_t{16}).with("weight_prepacked", layout);
+    if (layout == 0) {
+      expect_near(node.run<float>(DType::kF32), {8});  // 16 times (9 - 8) * 0.5
+      continue;
+    }
+    try {
+      node.results();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(fmt::format("a weight_prepacked of {}", layout)));
+    }
+  }
+}
+
 /// 5 columns of 7 elements: an odd number, in blocks of 16 that end within a row.
 TEST(Products, OfFp4AndNf4HaveALargestMagnitudeABlock) {
   constexpr int64_t kDepth = 7, kColumns = 5, kBlock = 16, kCount = kDepth * kColumns;
