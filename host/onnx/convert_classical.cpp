@@ -61,13 +61,14 @@ void convert_imputer(NodeImport& n) {
   n.set(0, where(is_missing, numbers_like(x, imputed), x));
 }
 
-/// Inputs side by side, each as wide as `inputdimensions` says: cut off, or filled up with zeros.
+/// Inputs side by side, each as wide as `inputdimensions` says: cut off, or filled up with zeros. A vector
+/// counts as a row.
 void convert_feature_vectorizer(NodeImport& n) {
   const std::vector<int64_t> widths = n.integer_list("inputdimensions");
   std::vector<Term> parts;
   for (size_t i = 0; i < n.input_count(); ++i) {
     Term x = Term::input(n, i).cast(DType::kF32);
-    if (x.rank() == 1) x = x.unsqueezed(1);
+    if (x.rank() == 1) x = x.unsqueezed(0);
     if (x.rank() != 2) n.fail("its input {} should be a matrix", i);
     const Dim width = i < widths.size() ? Dim(widths[i]) : x.dim(1);
     const Dim kept = min(x.dim(1), width);

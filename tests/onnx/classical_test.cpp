@@ -397,6 +397,11 @@ TEST(FeatureVectorizer, CutsAndFillsItsInputs) {
               0);
 }
 
+TEST(FeatureVectorizer, TakesVectorsAsRows) {
+  const Inputs x{{"a", {{3}, {1, 2, 3}}}, {"b", {{2}, {4, 5}}}};
+  expect_near(run("FeatureVectorizer", integers("inputdimensions", {3, 2}), x)[0], {1, 2, 3, 4, 5}, 0);
+}
+
 // --- support vector machines
 
 /// Three classes of two, one and two vectors of two features.
