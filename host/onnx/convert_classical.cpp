@@ -21,9 +21,12 @@ void convert_array_feature_extractor(NodeImport& n) {
   n.set(0, gather(rows, at, -1));
 }
 
+/// One where an element is above the threshold. Integers are above it if they are above its floor: as one of
+/// them it would be rounded towards zero.
 void convert_binarizer(NodeImport& n) {
   const Term x = Term::input(n, 0);
-  n.set(0, less(x.number_like(n.number("threshold", 0)), x).cast(x.dtype()));
+  const double given = n.number("threshold", 0), threshold = is_float(x.dtype()) ? given : std::floor(given);
+  n.set(0, less(x.number_like(threshold), x).cast(x.dtype()));
 }
 
 void convert_scaler(NodeImport& n) {

@@ -375,6 +375,16 @@ TEST(LinearClassifier, OfOneScoreSaysBothClasses) {
   expect_near(y[1], scores, 1e-6);
 }
 
+TEST(Binarizer, ComparesIntegersWithFractions) {
+  const Inputs x{{"x", {{3}, {-1, 0, 1}, DType::kI64}}};
+  const auto above = [&](const char* threshold) {
+    return run("Binarizer", attribute("threshold", fmt::format("type: FLOAT f: {}", threshold)), x)[0];
+  };
+  expect_near(above("-0.5"), {0, 1, 1}, 0);
+  expect_near(above("0.5"), {0, 0, 1}, 0);
+  expect_near(above("-1"), {0, 1, 1}, 0);
+}
+
 TEST(Normalizer, LeavesRowsOfZerosAsTheyAre) {
   const Inputs x{{"x", {{2, 2}, {3, -4, 0, 0}}}};
   expect_near(run("Normalizer", text("norm", "L2"), x)[0], {0.6, -0.8, 0, 0}, 1e-6);
