@@ -50,18 +50,26 @@ void convert_normalizer(NodeImport& n) {
   n.set(0, (x / where(equal(norm, norm.number_like(0)), 1, norm)).cast(DType::kF32));
 }
 
+/// One integer, exactly: a double holds 53 bits of it.
+Term whole_number(NodeImport& n, DType dtype, int64_t value) {
+  return Term(n, n.constant_value(make_constant({DType::kI64, {}}, &value), "integer")).cast(dtype);
+}
+
+/// Elements that are missing become what the node lists, one for all columns or one for each.
 void convert_imputer(NodeImport& n) {
   const Term x = Term::input(n, 0);
-  std::vector<double> imputed = n.number_list("imputed_value_floats");
-  double replaced = n.number("replaced_value_float", 0);
-  if (!is_float(x.dtype())) {
-    const std::vector<int64_t> whole = n.integer_list("imputed_value_int64s");
-    imputed.assign(whole.begin(), whole.end());
-    replaced = static_cast<double>(n.integer("replaced_value_int64", 0));
+  const std::vector<double> floats = n.number_list("imputed_value_floats");
+  const std::vector<int64_t> integers = n.integer_list("imputed_value_int64s");
+  const bool is_whole = !is_float(x.dtype());
+  if (is_whole ? integers.empty() : floats.empty()) n.fail("does not say what missing values become");
+  if (is_whole) {
+    const Term replaced = whole_number(n, x.dtype(), n.integer("replaced_value_int64", 0));
+    const Term imputed = Term(n, index_constant(n, integers)).cast(x.dtype());
+    return n.set(0, where(equal(x, replaced), imputed, x));
   }
-  if (imputed.empty()) n.fail("does not say what missing values become");
+  const double replaced = n.number("replaced_value_float", 0);
   const Term is_missing = std::isnan(replaced) ? x.apply(op::isnan) : equal(x, x.number_like(replaced));
-  n.set(0, where(is_missing, numbers_like(x, imputed), x));
+  n.set(0, where(is_missing, numbers_like(x, floats), x));
 }
 
 /// Inputs side by side, each as wide as `inputdimensions` says: cut off, or filled up with zeros. A vector
@@ -138,19 +146,25 @@ Column read_column(NodeImport& n, const std::string& name) {
   return column;
 }
 
+/// The attribute default_tensor as a scalar; null where the node has none. It should be one element: a text
+/// where the values are texts, else a number.
+ConstantPtr default_tensor(NodeImport& n, DType dtype) {
+  const ConstantPtr given = n.tensor("default_tensor");
+  if (!given) return nullptr;
+  const bool texts = dtype == DType::kString;
+  if (!(element_count(given->type.shape) == Dim(1)) || (given->type.dtype == DType::kString) != texts)
+    n.fail("its default_tensor {} should be one {}", given->type.str(), texts ? "text" : "number");
+  return make_constant({given->type.dtype, {}}, given->bytes);
+}
+
 /// What elements without a key become: of the values' type.
 Term default_value(NodeImport& n, DType dtype) {
-  if (dtype == DType::kString) {
-    const ConstantPtr given = n.tensor("default_tensor");
-    if (given && (given->type.dtype != DType::kString || given->size == 0)) n.fail("its default_tensor holds no string");
-    const std::string otherwise = n.text("default_string", "_Unused");
-    return {n, n.constant_value(make_strings({}, {given ? std::string(string_at(*given, 0)) : otherwise}),
-                                "default")};
-  }
-  if (n.has_attribute("default_tensor"))
-    return Term::number(n, dtype, n.tensor_numbers("default_tensor").at(0));
+  if (const ConstantPtr given = default_tensor(n, dtype))
+    return Term(n, n.constant_value(given, "default")).cast(dtype);
+  if (dtype == DType::kString)
+    return {n, n.constant_value(make_strings({}, {n.text("default_string", "_Unused")}), "default")};
   if (is_float(dtype)) return Term::number(n, dtype, n.number("default_float", 0));
-  return Term::number(n, dtype, static_cast<double>(n.integer("default_int64", -1)));
+  return whole_number(n, dtype, n.integer("default_int64", -1));
 }
 
 /// Values of the keys that elements are equal to, the last of them. `nan_is_a_key`: one that is NaN means

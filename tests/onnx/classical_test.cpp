@@ -1,4 +1,6 @@
 // Ops of ai.onnx.ml and TfIdfVectorizer, against their definitions on random models.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,14 +9,20 @@
 #include <stdexcept>
 
 #include "host/ops/trees.h"
+#include "host/support/error.h"
 #include "tests/onnx/model_text.h"
+#include "tests/onnx/one_node.h"
 
 namespace gantry {
 namespace {
 
 using namespace model_text;  // NOLINT
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::OneNode;
 using Values = std::vector<double>;
 
+constexpr int64_t kWide = (int64_t{1} << 53) + 1;  ///< no double is that number
 constexpr const char* kDomain = "domain: 'ai.onnx.ml' ";
 const std::string kOpsets = "opset_import { version: 18 } opset_import { domain: 'ai.onnx.ml' version: 5 } ";
 
@@ -41,6 +49,31 @@ std::vector<Values> run(const std::string& op, const std::string& attributes, co
   std::string names;
   for (const auto& [name, given] : inputs) names += name + " ";
   return results(parse(node(op, names, outputs, kDomain + attributes), inputs, outputs, kOpsets), inputs);
+}
+
+/// As the first result of run(), elements of i64 exactly.
+std::vector<int64_t> run_whole(const std::string& op, const std::string& attributes, const Inputs& inputs) {
+  std::string names;
+  std::vector<ConstantPtr> data;
+  for (const auto& [name, given] : inputs) {
+    names += name + " ";
+    data.push_back(given.constant());
+  }
+  const onnx::ModelProto model = parse(node(op, names, "y", kDomain + attributes), inputs, "y", kOpsets);
+  const Graph graph = import_onnx_bytes(model.SerializeAsString(), ".");
+  const ConstantPtr y = testing::interpret_function(graph.main, data).at(0);
+  EXPECT_EQ(y->type.dtype, DType::kI64);
+  return {y->as<int64_t>(), y->as<int64_t>() + y->size / sizeof(int64_t)};
+}
+
+/// What is said to be wrong with one node of ai.onnx.ml.
+std::string error_of(const std::string& op, const std::string& attributes, const Inputs& inputs) {
+  try {
+    run(op, attributes, inputs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
 }
 
 // --- trees
@@ -357,6 +390,35 @@ TEST(LabelEncoder, LooksEveryElementUp) {
   expect_near(run("LabelEncoder", with_nan + integers("values_int64s", {1, 2}), y)[0], {1, 2, -1}, 0);
 }
 
+TEST(LabelEncoder, HasDefaultsOf64Bits) {
+  const Inputs x{{"x", {{2}, {1, 7}, DType::kI64}}};
+  const std::string labels = integers("keys_int64s", {1}) + integers("values_int64s", {kWide + 2});
+  const std::string wide_tensor =
+      fmt::format("type: TENSOR t {{ data_type: 7 dims: 1 int64_data: {} }}", kWide);
+  for (const std::string& otherwise :
+       {integer("default_int64", kWide), attribute("default_tensor", wide_tensor)})
+    EXPECT_THAT(run_whole("LabelEncoder", labels + otherwise, x), ElementsAre(kWide + 2, kWide)) << otherwise;
+  OneNode mapper("ai.onnx.ml", "CategoryMapper", 16);
+  mapper.texts({2}, {"cat", "cow"}).with_texts("cats_strings", {"cat"}).with_list("cats_int64s", {kWide + 2});
+  EXPECT_THAT(mapper.with("default_int64", kWide).run<int64_t>(DType::kI64), ElementsAre(kWide + 2, kWide));
+}
+
+TEST(LabelEncoder, WhoseDefaultIsNotOneElementOfItsValuesIsRefused) {
+  const Inputs x{{"x", {{2}, {1, 7}, DType::kI64}}};
+  const std::string keys = integers("keys_int64s", {1}), numbers = integers("values_int64s", {2});
+  const std::string texts = attribute("values_strings", "type: STRINGS strings: 'a'");
+  const std::string none = "data_type: 7 dims: 0", two = "data_type: 7 dims: 2 int64_data: [1, 2]",
+                    word = "data_type: 8 dims: 1 string_data: 'a'";
+  const auto error = [&](const std::string& values, const std::string& given) {
+    const std::string otherwise = attribute("default_tensor", "type: TENSOR t { " + given + " }");
+    return error_of("LabelEncoder", keys + values + otherwise, x);
+  };
+  for (const std::string& given : {none, two, word})
+    EXPECT_THAT(error(numbers, given), HasSubstr("its default_tensor Tensor[(")) << given;
+  EXPECT_THAT(error(numbers, none), HasSubstr("should be one number"));
+  EXPECT_THAT(error(texts, none), HasSubstr("should be one text"));
+}
+
 TEST(LinearClassifier, OfOneScoreSaysBothClasses) {
   const Inputs x{{"x", {{3, 2}, {1, 2, -1, 0.5, 0.25, -2}}}};
   const auto y = run("LinearClassifier",
@@ -399,6 +461,13 @@ TEST(Imputer, FillsWhatIsMissing) {
           floats("imputed_value_floats", {7, 8}) + attribute("replaced_value_float", "type: FLOAT f: nan"),
           x)[0],
       {1, 8, 7, 4}, 0);
+}
+
+TEST(Imputer, FillsIntegersOf64Bits) {
+  OneNode imputer("ai.onnx.ml", "Imputer", 16);
+  imputer.input<int64_t>(DType::kI64, {2, 2}, {kWide, kWide, kWide - 1, 4});
+  imputer.with("replaced_value_int64", kWide).with_list("imputed_value_int64s", {kWide + 2, kWide + 4});
+  EXPECT_THAT(imputer.run<int64_t>(DType::kI64), ElementsAre(kWide + 2, kWide + 4, kWide - 1, 4));
 }
 
 TEST(FeatureVectorizer, CutsAndFillsItsInputs) {
