@@ -63,15 +63,16 @@ std::vector<std::string> NodeImport::text_list(const char* name) const {
 }
 ConstantPtr NodeImport::tensor(const char* name) const {
   auto* a = find(name, AttributeProto::TENSOR, "a tensor");
-  return a && a->has_t()
-             ? importer_.tensors().read(a->t(), fmt::format("node {}: the tensor '{}'", name_, name))
-             : nullptr;
+  if (a == nullptr) return nullptr;
+  if (!a->has_t()) fail("its attribute {} holds no tensor", name);
+  return importer_.tensors().read(a->t(), fmt::format("node {}: the tensor '{}'", name_, name));
 }
 ConstantPtr NodeImport::sparse_tensor(const char* name) const {
   auto* a = find(name, AttributeProto::SPARSE_TENSOR, "a sparse tensor");
-  return a && a->has_sparse_tensor() ? dense_tensor(importer_.tensors(), a->sparse_tensor(),
-                                                    fmt::format("node {}: the tensor '{}'", name_, name))
-                                     : nullptr;
+  if (a == nullptr) return nullptr;
+  if (!a->has_sparse_tensor()) fail("its attribute {} holds no tensor", name);
+  return dense_tensor(importer_.tensors(), a->sparse_tensor(),
+                      fmt::format("node {}: the tensor '{}'", name_, name));
 }
 std::vector<double> NodeImport::tensor_numbers(const char* name) const {
   const ConstantPtr data = tensor(name);

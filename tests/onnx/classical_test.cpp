@@ -419,6 +419,12 @@ TEST(LabelEncoder, WhoseDefaultIsNotOneElementOfItsValuesIsRefused) {
   EXPECT_THAT(error(texts, none), HasSubstr("should be one text"));
 }
 
+TEST(LabelEncoder, WhoseKeysAreNoTensorIsRefused) {
+  const Inputs x{{"x", {{2}, {1, 7}, DType::kI64}}};
+  const std::string attributes = attribute("keys_tensor", "type: TENSOR") + integers("values_int64s", {2});
+  EXPECT_THAT(error_of("LabelEncoder", attributes, x), HasSubstr("its attribute keys_tensor holds no tensor"));
+}
+
 TEST(LinearClassifier, OfOneScoreSaysBothClasses) {
   const Inputs x{{"x", {{3, 2}, {1, 2, -1, 0.5, 0.25, -2}}}};
   const auto y = run("LinearClassifier",

@@ -1,6 +1,9 @@
 // Ops of com.microsoft that stand for several others, against float64 loops after their definitions.
+#include <gmock/gmock.h>
+
 #include <cmath>
 
+#include "host/support/error.h"
 #include "tests/onnx/model_text.h"
 
 namespace gantry {
@@ -250,6 +253,21 @@ TEST(QEmbedLayerNormalization, LooksQuantisedRowsUp) {
   const auto model = parse(tables + parameters + node("QEmbedLayerNormalization", all, "y", kMicrosoft),
                            inputs, "y", kNewest);
   expect_near(results(model, inputs)[0], expected, 1e-4);
+}
+
+TEST(QEmbedLayerNormalization, WithoutTheScaleOfATableIsRefused) {
+  const Inputs inputs{{"ids", {{1, 2}, {1, 0}, DType::kI32}}};
+  const std::string tables = initializer("table", 2, {2, 3}, {1, 2, 3, 4, 5, 6}) +
+                             initializer("row", 2, {3}, {1, 2, 3}) + initializer("scale", 1, {}, {0.5});
+  const std::string names = "ids - table table - row row - - scale - scale scale";
+  const auto model =
+      parse(tables + node("QEmbedLayerNormalization", names, "y", kMicrosoft), inputs, "y", kNewest);
+  try {
+    results(model, inputs);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("its input 8 is missing"));
+  }
 }
 
 TEST(GatherBlockQuantized, UnpacksTheRowsThatAreAskedFor) {
