@@ -239,6 +239,7 @@ void convert_group_query_attention(NodeImport& n) {
   const Dim cached = n.has(3) ? n.type(3).shape.at(2) : Dim(0);
   const Term past = past_lengths(n, cached, query.dim(2));
   if (n.integer("do_rotary", 0) != 0) {
+    expect_tables(n, 7);
     const Term steps = Term::range(n, query.dim(2));
     const Term positions =
         n.has(9) ? Term::input(n, 9).cast(DType::kI64) : past.reshaped({past.dim(0), 1}) + steps;

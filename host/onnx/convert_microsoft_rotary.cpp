@@ -28,17 +28,27 @@ Term data_to_turn(NodeImport& n) {
     n.unsupported(UnsupportedKind::kAttribute, "is_packed_batching");
   const Term x = Term::input(n, 0);
   if (x.rank() != 3 && x.rank() != 4) n.fail("its data {} should have 3 or 4 dimensions", n.type(0).str());
-  if (n.rank(2) != 2 || n.rank(3) != 2)
-    n.fail("its cosines {} and sines {} should have 2 dimensions", n.type(2).str(), n.type(3).str());
+  expect_tables(n, 2);
   return x;
 }
 
-/// Inputs: data, positions (1) of the first row or (B, L), cosines, sines.
+/// Rows of the tables of cosines and sines, (B, L) or (1, L), for sequences of that length. Input 1 has them,
+/// or only the first, as a scalar or a vector of one element.
+Term positions_of(NodeImport& n, const Dim& length) {
+  const Term given = Term::input(n, 1).cast(DType::kI64);
+  const bool first = given.rank() < 2;
+  const Dim count = first ? element_count(given.shape()) : given.dim(1);
+  if (given.rank() > 2 || provably_different(count, first ? Dim(1) : length))
+    n.fail("its positions {} should be one, or one for each of the {} elements of every sequence",
+           n.type(1).str(), length.str());
+  if (!first) return given;
+  return (given.reshaped({1}) + Term::range(n, length)).reshaped({1, length});
+}
+
+/// Inputs: data, positions, cosines, sines.
 void convert_rotary_embedding(NodeImport& n) {
   const Term x = data_to_turn(n);
-  const Dim length = x.dim(x.rank() == 3 ? 1 : 2);
-  Term positions = Term::input(n, 1).cast(DType::kI64);
-  if (positions.rank() == 1) positions = (positions + Term::range(n, length)).reshaped({1, length});
+  const Term positions = positions_of(n, x.dim(x.rank() == 3 ? 1 : 2));
   set_rotated(n, {gather(Term::input(n, 2), positions, 0), gather(Term::input(n, 3), positions, 0),
                   n.integer("interleaved", 0) != 0, n.integer("rotary_embedding_dim", 0)});
 }

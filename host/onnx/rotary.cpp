@@ -3,9 +3,12 @@
 namespace gantry {
 namespace {
 
-/// Angles beside data: (B, L, half) or (L, half) with an axis of heads, and one of pairs where they lie side
-/// by side.
-Term beside_heads(Term angles, int64_t length_axis) {
+/// Cosines or sines beside data: (B, L, half) or (L, half) with an axis of heads. Those of another rank are a
+/// user error.
+Term beside_heads(const Term& angles, int64_t length_axis) {
+  if (angles.rank() != 2 && angles.rank() != 3)
+    angles.node().fail("its cosines or sines of each position, {}, should have 2 or 3 dimensions",
+                       to_string(angles.shape()));
   const Shape& shape = angles.shape();
   const Dim batch = angles.rank() == 3 ? shape[0] : Dim(1);
   const Dim length = shape[shape.size() - 2], half = shape.back();
@@ -13,6 +16,12 @@ Term beside_heads(Term angles, int64_t length_axis) {
 }
 
 }  // namespace
+
+void expect_tables(NodeImport& n, size_t cosines) {
+  if (n.rank(cosines) != 2 || n.rank(cosines + 1) != 2)
+    n.fail("its cosines {} and sines {} should have 2 dimensions", n.type(cosines).str(),
+           n.type(cosines + 1).str());
+}
 
 Term rotated(const Term& x, const Rotation& rotation, int64_t length_axis, int64_t feature_axis) {
   const Dim all = x.dim(feature_axis);

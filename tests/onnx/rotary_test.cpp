@@ -1,4 +1,4 @@
-// com.microsoft's MRotaryEmbedding against float64 loops, which agree with ONNX Runtime's kernel for CPUs.
+// Rotary embeddings against float64 loops, with which ONNX Runtime's MRotaryEmbedding agrees on CPUs.
 #include <gmock/gmock.h>
 
 #include "host/support/error.h"
@@ -82,6 +82,63 @@ TEST(MRotaryEmbedding, SectionsThatAreNotAllPairsAreRefused) {
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), ::testing::HasSubstr("does not divide 6 pairs into 3 sections"));
     }
+  }
+}
+
+/// Of com.microsoft's RotaryEmbedding, of pairs of one half and the other.
+Values turned_at(const Given& positions) {
+  Inputs inputs = rotary_inputs();
+  inputs[1].second = positions;
+  const std::string attributes =
+      kMicrosoft + integer("num_heads", kHeads) + integer("rotary_embedding_dim", 2 * kPairs);
+  return results(parse(node("RotaryEmbedding", "x p c s", "y", attributes), inputs, "y", kNewest), inputs)[0];
+}
+/// What is said to be wrong with the one node, whose result is y.
+std::string error_of(const std::string& nodes, const Inputs& inputs) {
+  try {
+    results(parse(nodes, inputs, "y", kNewest), inputs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(RotaryEmbedding, OnePositionIsThatOfTheFirstElementOfEverySequence) {
+  Inputs inputs = rotary_inputs();
+  inputs[1].second = {{kBatch, kLength}, {2, 3, 4, 2, 3, 4}, DType::kI64};
+  const Values expected = turned(inputs, std::vector<size_t>(kPairs, 0), false);
+  expect_near(turned_at(inputs[1].second), expected, 1e-5);
+  expect_near(turned_at({{1}, {2}, DType::kI64}), expected, 1e-5);
+  expect_near(turned_at({{}, {2}, DType::kI64}), expected, 1e-5);
+}
+
+TEST(RotaryEmbedding, PositionsThatAreNotOnesOfTheElementsAreRefused) {
+  const std::vector<Given> wrong{{{kLength}, {2, 3, 4}, DType::kI64},
+                                 {{kBatch, 1}, {2, 3}, DType::kI64},
+                                 {{1, kBatch, kLength}, {2, 3, 4, 2, 3, 4}, DType::kI64}};
+  for (const Given& positions : wrong) {
+    Inputs inputs = rotary_inputs();
+    inputs[1].second = positions;
+    const std::string attributes = kMicrosoft + integer("num_heads", kHeads);
+    EXPECT_THAT(error_of(node("RotaryEmbedding", "x p c s", "y", attributes), inputs),
+                ::testing::HasSubstr("should be one, or one for each of the 3 elements"));
+  }
+}
+
+TEST(RotaryEmbedding, CosinesThatAreOfNoPositionsAreRefused) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, {kPairs}}) {
+    const Given cosines = random(shape, 2), x = random({kBatch, kLength, kHeads * kSize}, 1);
+    const Inputs plain{{"x", x}, {"c", cosines}, {"s", cosines}};
+    EXPECT_THAT(error_of(node("RotaryEmbedding", "x c s", "y", integer("num_heads", kHeads)), plain),
+                ::testing::HasSubstr("should have 2 or 3 dimensions"));
+    const Inputs attended{{"q", x}, {"k", x}, {"v", x}, {"c", cosines}, {"s", cosines}};
+    const std::string lengths =
+        "initializer { name: 'lengths' dims: 2 data_type: 6 int32_data: [2, 2] } "
+        "initializer { name: 'total' data_type: 6 int32_data: 3 } ";
+    const std::string attributes = kMicrosoft + integer("num_heads", kHeads) +
+                                   integer("kv_num_heads", kHeads) + integer("do_rotary", 1);
+    const std::string attend = node("GroupQueryAttention", "q k v - - lengths total c s", "y", attributes);
+    EXPECT_THAT(error_of(lengths + attend, attended), ::testing::HasSubstr("should have 2 dimensions"));
   }
 }
 
