@@ -67,6 +67,8 @@ void convert_ngram_repeat_block(NodeImport& n) {
            n.type(0).str(), n.type(1).str(), size);
   const Dim length = ids.dim(1), count = larger(length - (size - 1), 0);  // n-grams that there are
   if (count == Dim(0)) return n.set(0, scores);
+  constexpr int64_t kLongest = 1024;  // each token of the n-grams is compared by nodes of its own
+  if (size > kLongest) n.unsupported(UnsupportedKind::kAttribute, "an ngram_size above {}", kLongest);
   Term repeats = Term::filled(n, DType::kI32, 1, {ids.dim(0), count});
   for (int64_t i = 0; i < size - 1; ++i) {
     // Beside each n-gram, so that nothing is read where there is none.

@@ -84,16 +84,27 @@ Term occurrences(const Term& x, const Grams& grams, int64_t distance) {
   return sum(all->cast(DType::kF32), {1});
 }
 
+/// How many items may lie between neighbours of an n-gram of that size in rows x (N, C). Rows of a known
+/// length hold no n-gram that skips more.
+int64_t most_skipped(const Term& x, int64_t size) {
+  if (size == 1) return 0;  // single items have nothing to skip
+  NodeImport& n = x.node();
+  constexpr int64_t kMost = 1024;  // each number of skipped items is counted by nodes of its own
+  int64_t skips = n.integer("max_skip_count", 0);
+  if (const auto length = x.dim(1).constant()) skips = std::min(skips, (*length - 1) / (size - 1) - 1);
+  if (skips > kMost) n.unsupported(UnsupportedKind::kAttribute, "a max_skip_count above {}", kMost);
+  return skips;
+}
+
 /// Counts (N, n-grams) of those that are long and short enough, and which they are.
 Term count_grams(NodeImport& n, const Term& x, std::vector<int64_t>& which) {
   const int64_t shortest = n.integer("min_gram_length", 1), longest = n.integer("max_gram_length", 1);
-  const int64_t skips = n.integer("max_skip_count", 0);
   std::vector<Term> parts;
   for (const Grams& grams : read_grams(n)) {
     if (grams.size < shortest || grams.size > longest || grams.count() == 0) continue;
     Term total = occurrences(x, grams, 1);
-    // Single items have nothing to skip.
-    for (int64_t skip = 1; skip <= skips && grams.size > 1; ++skip)
+    const int64_t skips = most_skipped(x, grams.size);
+    for (int64_t skip = 1; skip <= skips; ++skip)
       total = total + occurrences(x, grams, skip + 1);
     parts.push_back(total);
     for (int64_t i = 0; i < grams.count(); ++i) which.push_back(grams.first + i);

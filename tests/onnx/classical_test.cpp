@@ -422,7 +422,8 @@ TEST(LabelEncoder, WhoseDefaultIsNotOneElementOfItsValuesIsRefused) {
 TEST(LabelEncoder, WhoseKeysAreNoTensorIsRefused) {
   const Inputs x{{"x", {{2}, {1, 7}, DType::kI64}}};
   const std::string attributes = attribute("keys_tensor", "type: TENSOR") + integers("values_int64s", {2});
-  EXPECT_THAT(error_of("LabelEncoder", attributes, x), HasSubstr("its attribute keys_tensor holds no tensor"));
+  EXPECT_THAT(error_of("LabelEncoder", attributes, x),
+              HasSubstr("its attribute keys_tensor holds no tensor"));
 }
 
 TEST(LinearClassifier, OfOneScoreSaysBothClasses) {
@@ -704,6 +705,28 @@ TEST(TfIdfVectorizer, CountsNGramsWithTheirWeights) {
     const auto y = results(
         parse(node("TfIdfVectorizer", "x", "y", pool + text("mode", mode)), inputs, "y", kOpsets), inputs);
     expect_near(y[0], expected, 1e-6);
+  }
+}
+
+TEST(TfIdfVectorizer, SkipsNoMoreItemsThanARowHas) {
+  const Inputs x{{"x", {{8}, {1, 0, 2, 1, 2, 0, 0, 2}, DType::kI64}}};
+  const std::string pairs = integers("pool_int64s", {1, 2}) + integers("ngram_counts", {0, 0}) +
+                            integers("ngram_indexes", {0}) + integer("min_gram_length", 2) +
+                            integer("max_gram_length", 2) + text("mode", "TF");
+  const auto vectorizer = [&](int64_t skips) {
+    return node("TfIdfVectorizer", "x", "y", pairs + integer("max_skip_count", skips));
+  };
+  const auto counted = [&](int64_t skips) {
+    return results(parse(vectorizer(skips), x, "y", kOpsets), x)[0];
+  };
+  // 2 comes after 1 at the distances 2, 4, 7, 1 and 4.
+  expect_near(counted(int64_t{1} << 40), {5}, 0);
+  expect_near(counted(3), {4}, 0);
+  try {
+    imported_graph(open_input("x", "N", 7) + vectorizer(int64_t{1} << 40), "y");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a max_skip_count above 1024"));
   }
 }
 

@@ -141,6 +141,22 @@ TEST(NGramRepeatBlock, OfFewerTokensThanAnNGramBlocksNothing) {
   EXPECT_THAT(after({1, 2, 3, 1, 2}), ElementsAre(1, 2, 3, -kInfinity));
 }
 
+TEST(NGramRepeatBlock, OfVeryLongNGramsIsRefusedWhereThereMayBeOne) {
+  using namespace model_text;  // NOLINT
+  constexpr int64_t kSize = int64_t{1} << 40;
+  OneNode brief = microsoft("NGramRepeatBlock");
+  brief.input<int64_t>(DType::kI64, {1, 2}, {1, 1}).input<float>(DType::kF32, {1, 2}, {1, 2});
+  EXPECT_THAT(brief.with("ngram_size", kSize).run<float>(DType::kF32), ElementsAre(1, 2));
+  const std::string block =
+      node("NGramRepeatBlock", "ids scores", "y", "domain: 'com.microsoft' " + integer("ngram_size", kSize));
+  try {
+    imported_graph(open_input("ids", "1 N", 7) + open_input("scores", "1 4") + block, "y");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("an ngram_size above 1024"));
+  }
+}
+
 TEST(GemmaRotaryEmbedding, TurnsQueriesAndKeys) {
   OneNode node = microsoft("GemmaRotaryEmbedding", 2);
   node.input<float>(DType::kF32, {1, 2, 2}, {0.5F, 1, -1, 2});
