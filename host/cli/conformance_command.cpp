@@ -14,6 +14,7 @@
 #include "host/conformance/found_tests.h"
 #include "host/conformance/record.h"
 #include "host/support/error.h"
+#include "host/support/program.h"
 
 namespace gantry::cli {
 namespace {
@@ -113,9 +114,8 @@ void add_result(RunRecord& record, TestResult result) {
 }
 
 std::vector<std::string> command_of(const FoundTest& test, const Options& options) {
-  std::error_code code;
-  std::vector<std::string> words = {fs::read_symlink("/proc/self/exe", code).string(),
-                                    kConformanceTestCommand, test.folder.string()};
+  std::vector<std::string> words = own_command();
+  words.insert(words.end(), {kConformanceTestCommand, test.folder.string()});
   const std::vector<std::string> way = way_arguments(options.way);
   words.insert(words.end(), way.begin(), way.end());
   return words;

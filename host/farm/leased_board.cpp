@@ -7,6 +7,7 @@
 
 #include "host/support/error.h"
 #include "host/support/output_file.h"
+#include "host/support/program.h"
 #include "rpc/security/key.h"
 
 namespace gantry::farm {
@@ -61,8 +62,8 @@ double LeasedBoard::now() const {
 
 /// The key goes into the job's script, which Slurm shows to nobody but the job's user and itself.
 std::string LeasedBoard::script() const {
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  std::string self;
+  for (const std::string& word : own_command()) self += quoted(word) + " ";
   const std::string key = key_text_.substr(0, key_text_.find('\n'));
   const std::string command =
       request_.board_type.empty()
@@ -71,8 +72,9 @@ std::string LeasedBoard::script() const {
   return fmt::format(
       "#!/bin/sh\n"
       "GANTRY_LEASE={}\nGANTRY_LEASE_KEY={}\nexport GANTRY_LEASE GANTRY_LEASE_KEY\n"
-      "exec \"$(command -v gantry || echo {})\" {}\n",
-      quoted(name_), quoted(key), quoted(self), command);
+      "if command -v gantry >/dev/null; then exec gantry {}; fi\n"
+      "exec {}{}\n",
+      quoted(name_), quoted(key), command, self, command);
 }
 
 void LeasedBoard::advance() {

@@ -11,6 +11,7 @@
 #include "host/python/requests.h"
 #include "host/support/cleanup.h"
 #include "host/support/output_file.h"
+#include "host/support/program.h"
 #include "host/support/shortened_file.h"
 
 namespace py = pybind11;
@@ -41,6 +42,7 @@ void write_document(const std::string& path, const std::string& text, const std:
 
 void add_program(py::module_& module) {
   module.def("run_program", &run_program);
+  module.def("use_own_command", [](std::vector<std::string> words) { use_own_command(std::move(words)); });
   module.def("version", &gantry_version);
   module.def("write_document", &write_document);
 }

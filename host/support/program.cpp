@@ -4,10 +4,20 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace gantry {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string>& chosen_own_command() {
+  static std::vector<std::string> words;
+  return words;
+}
+
+}  // namespace
 
 bool is_program(const fs::path& path) {
   std::error_code code;
@@ -26,6 +36,16 @@ std::optional<fs::path> find_program(const std::string& name) {
     start = end + 1;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> own_command() {
+  if (!chosen_own_command().empty()) return chosen_own_command();
+  std::error_code code;
+  return {fs::read_symlink("/proc/self/exe", code).string()};
+}
+
+void use_own_command(std::vector<std::string> words) {
+  chosen_own_command() = std::move(words);
 }
 
 }  // namespace gantry

@@ -16,6 +16,8 @@
 #include <string>
 #include <thread>
 
+#include "host/support/program.h"
+
 namespace gantry::farm {
 namespace {
 
@@ -388,11 +390,21 @@ TEST_F(Pool, ACompileHostIsAJobThatBuilds) {
   EXPECT_EQ(asked.board_type, "");
   EXPECT_EQ(asked.cpus, 4);
   EXPECT_EQ(asked.partition, "build");
-  EXPECT_THAT(asked.script, HasSubstr(" farm build\n"));
+  EXPECT_THAT(asked.script, HasSubstr("exec gantry farm build;"));
+  EXPECT_THAT(asked.script, HasSubstr("\nexec '" + own_command()[0] + "' farm build\n"));
   EXPECT_EQ(slurm_.keys().size(), 1u);
   slurm_.set_boards(1);
   wait_until([&] { return held().size() == 1; });
   EXPECT_THAT(held()[0].words, HasSubstr("holds compile host 10.0.0.1:7453"));
+}
+
+TEST_F(Pool, AJobOfAnInterpreterIsThatOneWithItsWords) {
+  use_own_command({"/opt/it's/python3", "-m", "gantry"});
+  slurm_.set_boards(0);
+  make(1);
+  wait_until([&] { return slurm_.jobs().size() == 1; });
+  use_own_command({});
+  EXPECT_THAT(slurm_.last().script, HasSubstr("\nexec '/opt/it'\\''s/python3' '-m' 'gantry' farm hold "));
 }
 
 TEST_F(Pool, AJobThatHasGotTheNumberOfItsOwnIsLeftAlone) {

@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 
+import numpy
+
 import gantry
 import models
 
@@ -49,3 +51,14 @@ def test_ctrl_c_ends_it_and_leaves_nothing(programs, tmp_path):
         process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == -signal.SIGINT
     assert os.listdir(tmp_path) == ['relu.onnx']
+
+
+def test_conformance_tests_are_run_by_this_package(programs, tmp_path):
+    data = tmp_path / 'test_relu' / 'test_data_set_0'
+    data.mkdir(parents=True)
+    x = numpy.array([[-1, 2, -3], [4, -5, 6]], 'float32')
+    (tmp_path / 'test_relu' / 'model.onnx').write_bytes(models.relu())
+    (data / 'input_0.pb').write_bytes(models.tensor('x', x))
+    (data / 'output_0.pb').write_bytes(models.tensor('y', numpy.where(x > 0, x, numpy.float32(0))))
+    done = subprocess.run([*programs['gantry'], 'conformance', str(tmp_path), '--jobs', '1'], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -13,6 +13,7 @@ expressions and schedules.
 """
 
 import os as _os
+import sys as _sys
 
 from . import _native, te
 from ._board import Board, BoardInfo, RunResult, boards
@@ -26,6 +27,9 @@ __version__: str = _native.version()
 
 # gantry-device comes with the package.
 _native.use_device_program(_os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "bin", "gantry-device"))
+# What gantry starts of itself is Python with this package. Without a known interpreter (embedded), nothing can be.
+if _sys.executable:
+    _native.use_own_command([_os.fsencode(word) for word in (_sys.executable, "-m", "gantry")])
 
 __all__ = [
     "BenchResult",
