@@ -35,6 +35,13 @@ std::string field(const toml::table& board, std::string_view key, const std::str
   return node->as_string()->get();
 }
 
+/// Lets the group of those who may lease do so much, whatever the umask of who registers. Only an owner can:
+/// where another has made it, that is the other's to do.
+void allow_group(const std::filesystem::path& path, std::filesystem::perms what) {
+  std::error_code ignored;
+  std::filesystem::permissions(path, what, std::filesystem::perm_options::add, ignored);
+}
+
 }  // namespace
 
 std::filesystem::path farm_folder() {
@@ -64,14 +71,15 @@ FarmFile FarmFile::read(const std::filesystem::path& folder) {
 }
 
 void FarmFile::update(const std::filesystem::path& folder, const std::function<void(FarmFile&)>& change) {
+  using std::filesystem::perms;
   std::error_code error;
-  // Whatever the umask: the folder is of a group.
-  if (std::filesystem::create_directories(folder / "locks", error))
-    std::filesystem::permissions(folder / "locks", std::filesystem::perms::group_write,
-                                 std::filesystem::perm_options::add, error);
+  const bool is_new = std::filesystem::create_directories(folder, error);
+  if (!error) std::filesystem::create_directory(folder / "locks", error);
   if (error)
     user_error("{}: {}; is this a gateway, and are you to change its farm?", folder.string(),
                error.message());
+  if (is_new) allow_group(folder, perms::group_read | perms::group_exec);
+  allow_group(folder / "locks", perms::group_all);
   const FolderLock lock(folder);
   FarmFile farm = read(folder);
   change(farm);
@@ -84,6 +92,7 @@ void FarmFile::update(const std::filesystem::path& folder, const std::function<v
   std::ostringstream text;
   text << table << '\n';
   write_file(farm.path_, text.str());
+  allow_group(farm.path_, perms::group_read);
 }
 
 void FarmFile::add(const std::string& name, FarmBoard board) {

@@ -28,7 +28,8 @@ class FarmFile {
  public:
   /// farm.toml of the folder; none at all is a farm without boards. User errors name the file and the line.
   static FarmFile read(const std::filesystem::path& folder);
-  /// Has it changed and writes it whole; makes the folder. Another that updates it at the same time waits.
+  /// Has it changed and writes it whole; makes the folder. Its group may read it, and lock boards, whatever
+  /// the umask. Another that updates it at the same time waits.
   static void update(const std::filesystem::path& folder, const std::function<void(FarmFile&)>& change);
 
   const std::map<std::string, FarmBoard>& boards() const { return boards_; }

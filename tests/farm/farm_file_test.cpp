@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -40,6 +41,19 @@ TEST_F(Farm, IsReadAsItWasWritten) {
   EXPECT_EQ(farm.find("pi5-1").address, "10.1.0.21:7453");
   EXPECT_EQ(farm.find("pi5-2").drained, "its \"fan\"");
   EXPECT_EQ(farm.find("pi5-2").keys, "/opt/b/keys");
+}
+
+TEST_F(Farm, ItsGroupMayLeaseWhateverTheUmaskOfWhoRegisters) {
+  using std::filesystem::perms;
+  const mode_t usual = ::umask(077);
+  FarmFile::update(folder(), [](FarmFile& farm) { farm.add("a", {"pi5", "h:1", "/k", ""}); });
+  ::umask(usual);
+  const auto of_group = [](const std::filesystem::path& path) {
+    return std::filesystem::status(path).permissions() & perms::group_all;
+  };
+  EXPECT_EQ(of_group(folder()), perms::group_read | perms::group_exec) << "what is in it can be reached";
+  EXPECT_EQ(of_group(folder() / "locks"), perms::group_all) << "who leases makes a lock there";
+  EXPECT_EQ(of_group(folder() / "farm.toml"), perms::group_read);
 }
 
 TEST_F(Farm, EveryBoardHasAKeyFolderOfItsOwn) {
