@@ -80,6 +80,8 @@ py::bytes bytes_of(const LoadedModule& module) {
 
 std::shared_ptr<LoadedModule> from_buffer(const py::buffer& buffer, const std::string& name) {
   const py::buffer_info info = buffer.request();
+  if (PyBuffer_IsContiguous(info.view(), 'C') == 0)
+    user_error("{}: the buffer's bytes do not lie one behind the other; give a copy of it", name);
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(info.ptr),
                                          static_cast<size_t>(info.size * info.itemsize));
   return without_lock([&] { return std::make_shared<LoadedModule>(cli::aligned_copy(bytes), name); });

@@ -98,6 +98,19 @@ def test_save_load_bytes_and_pickle_keep_the_module(tmp_path):
         numpy.testing.assert_array_equal(copy(X), numpy.maximum(X, 0))
 
 
+def test_bytes_that_do_not_lie_one_behind_the_other_are_read_as_they_are_seen():
+    module = gantry.compile(models.relu())
+    data = module.to_bytes()
+    twice = memoryview(bytes(byte for byte in data for _ in range(2)))
+    backwards = memoryview(data[::-1])
+    for view in (twice[::2], backwards[::-1]):
+        assert not view.c_contiguous
+        copy = gantry.load(view)
+        assert copy.digest == module.digest and copy.to_bytes() == data
+        with pytest.raises(gantry.InputError, match='do not lie one behind the other'):
+            gantry._native.Module.from_buffer(view, 'view')
+
+
 def test_save_replaces_modules_alone_unless_forced(tmp_path):
     module = gantry.compile(models.relu())
     (tmp_path / 'relu.onnx').write_bytes(models.relu())

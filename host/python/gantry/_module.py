@@ -322,6 +322,8 @@ def load(module: Union[str, os.PathLike[str], bytes, bytearray, memoryview]) -> 
     if isinstance(module, (str, os.PathLike)):
         path = os.fspath(module)
         return Module(_native.Module.open(path), path)
+    if isinstance(module, memoryview) and not module.c_contiguous:
+        return _from_bytes(module.tobytes())
     if isinstance(module, (bytes, bytearray, memoryview)):
         return _from_bytes(module)  # type: ignore[arg-type]
     raise InputError(f"an object of type {type(module).__name__} is no module: give the path of a .gmod file, or its bytes")
