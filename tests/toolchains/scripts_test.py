@@ -35,11 +35,18 @@ class Scripts(unittest.TestCase):
                 self.assertIn("no option '--nonsense'", asked.stderr)
 
 
-# What install-packages asks and calls, by name; $SCRATCH is the test's folder.
+# What install-packages asks and calls, by name; $SCRATCH is the test's folder. Units belong to the package $OWNER.
 COMMANDS = {
-    'dpkg-query': 'for package; do :; done\ncase " $MISSING " in *" $package "*) exit 1 ;; esac\nprintf installed',
+    'dpkg-query': 'for package; do :; done\n'
+                  'if [ "$1" = -S ]; then [ -n "$OWNER" ] && echo "$OWNER: /lib${package#\\*}"; exit; fi\n'
+                  'case " $MISSING " in *" $package "*) exit 1 ;; esac\nprintf installed',
     'dpkg': 'echo arm64',
-    'apt-get': '[ "$1" = update ] || cat "$SCRATCH/usr/sbin/policy-rc.d" >"$SCRATCH/policy" 2>/dev/null || true',
+    # What it unpacks has its units, whether it gets any further or not.
+    'apt-get': '[ "$1" != update ] || exit 0\n'
+               'cat "$SCRATCH/usr/sbin/policy-rc.d" >"$SCRATCH/policy" 2>/dev/null\n'
+               'for unit in $UNPACKED; do : >"$SCRATCH/lib/systemd/system/$unit"; done\n'
+               '[ -z "$KILLED" ] || kill -KILL "$PPID"\n'
+               'exit "$APT_RETURNS"',
     'systemctl': 'echo "$@" >>"$SCRATCH/systemctl"',
     'sudo': 'exec "$@"',
 }
@@ -66,22 +73,63 @@ class InstalledServers(unittest.TestCase):
             (self.folder / 'bin' / name).write_text(f'#!/bin/sh\n{body}\n')
             (self.folder / 'bin' / name).chmod(0o755)
 
-    def install(self, *missing):
-        """What systemctl was asked, and the policy for starting services while packages were installed, '' for none."""
+    def run_script(self, missing, apt_returns=0, killed=False, owner=''):
+        """The finished process, after what systemctl was asked by it alone."""
         (self.folder / 'packages.txt').write_text('\n'.join(missing) + '\n')
+        (self.folder / 'systemctl').unlink(missing_ok=True)
         environment = {**os.environ, 'PATH': f"{self.folder / 'bin'}:{os.environ['PATH']}", 'SCRATCH': str(self.folder),
-                       'GANTRY_SYSTEM_ROOT': str(self.folder), 'MISSING': ' '.join(missing)}
-        done = subprocess.run([SOURCE / 'toolchains/install-packages', self.folder / 'packages.txt'], env=environment,
+                       'GANTRY_SYSTEM_ROOT': str(self.folder), 'MISSING': ' '.join(missing), 'OWNER': owner,
+                       'UNPACKED': ' '.join(unit for package in missing for unit in UNITS.get(package, ())),
+                       'APT_RETURNS': str(apt_returns), 'KILLED': 'yes' if killed else ''}
+        return subprocess.run([SOURCE / 'toolchains/install-packages', self.folder / 'packages.txt'], env=environment,
                               capture_output=True, text=True, check=False, timeout=60)
+
+    def asked(self):
+        asked = self.folder / 'systemctl'
+        return asked.read_text() if asked.exists() else ''
+
+    def install(self, *missing, owner=''):
+        """What systemctl was asked, and the policy for starting services while packages were installed, '' for none."""
+        done = self.run_script(missing, owner=owner)
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         self.assertIn(f"installing {' '.join(missing)}\n", done.stdout)
-        self.assertFalse((self.folder / 'usr/sbin/policy-rc.d').exists())
-        asked = self.folder / 'systemctl'
-        return asked.read_text() if asked.exists() else '', (self.folder / 'policy').read_text()
+        self.assertFalse(self.policy.exists())
+        return self.asked(), (self.folder / 'policy').read_text()
+
+    @property
+    def policy(self):
+        return self.folder / 'usr/sbin/policy-rc.d'
 
     def test_new_ones_are_neither_started_nor_enabled(self):
         units = ' '.join(unit for package in UNITS.values() for unit in package)
-        self.assertEqual(self.install(*UNITS, 'furo'), (f'--quiet disable {units}\n', '#!/bin/sh\nexit 101\n'))
+        asked, policy = self.install(*UNITS, 'furo')
+        self.assertEqual(asked, f'--quiet disable {units}\n')
+        self.assertRegex(policy, r'\A#!/bin/sh\n#.*\nexit 101\n\Z')
+
+    def test_they_are_left_off_where_the_installation_fails(self):
+        done = self.run_script(['munge'], apt_returns=100)
+        self.assertEqual(done.returncode, 100)
+        self.assertEqual(self.asked(), '--quiet disable munge.service\n')
+        self.assertFalse(self.policy.exists())
+        # Its unit is there, but is still to be enabled by the package, which is unpacked alone.
+        asked, policy = self.install('munge', owner='munge')
+        self.assertEqual(asked, '--quiet disable munge.service\n')
+        self.assertIn('exit 101', policy)
+
+    def test_what_a_killed_run_has_left_is_cleared_up_by_the_next(self):
+        self.assertNotEqual(self.run_script(['munge', 'postgresql'], killed=True).returncode, 0)
+        self.assertTrue(self.policy.exists())
+        done = self.run_script([])
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        self.assertEqual(self.asked(), '--quiet disable munge.service postgresql.service\n')
+        self.assertFalse(self.policy.exists())
+
+    def test_a_policy_of_the_machines_own_stays(self):
+        self.policy.write_text('#!/bin/sh\nexit 101\n')
+        self.assertEqual(self.run_script(['munge']).returncode, 0)
+        self.assertEqual(self.asked(), '--quiet disable munge.service\n')
+        self.assertEqual(self.run_script([]).returncode, 0)
+        self.assertEqual(self.policy.read_text(), '#!/bin/sh\nexit 101\n')
 
     def test_one_that_the_machine_has_already_stays_as_it_is(self):
         (self.folder / 'lib/systemd/system/postgresql.service').touch()
