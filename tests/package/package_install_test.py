@@ -187,8 +187,10 @@ class ServiceWithoutSystemd(Installed):
         self.assertNotIn('the service is off', text)
         self.check(root.run('dpkg -r gantry-device; grep . /etc/gantry/keys/alice.key; test ! -e /var/cache/gantry'), 'secret')
         self.check(root.run('dpkg -i gantry-device_*.deb; stat -c %U /var/cache/gantry'), r'\ngantry\n')
-        self.check(root.run('dpkg -P gantry-device; for each in /etc/gantry /var/cache/gantry /etc/default/gantry-device; do '
-                            'test ! -e $each; done; test -z "$(dpkg -L gantry-device 2>/dev/null)"'))
+        root.run('mkdir -p /etc/gantry/farm; echo "[pi5-1]" >/etc/gantry/farm/farm.toml')
+        self.check(root.run('dpkg -P gantry-device; for each in /etc/gantry/keys /var/cache/gantry /etc/default/gantry-device; do '
+                            'test ! -e $each; done; test -z "$(dpkg -L gantry-device 2>/dev/null)"; '
+                            'cat /etc/gantry/farm/farm.toml'), r'\[pi5-1\]')
 
 
 class ServiceLine(Installed):
