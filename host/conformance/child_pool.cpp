@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "host/support/child_pipes.h"
+#include "host/support/start_thread.h"
 
 namespace gantry::conformance {
 namespace {
@@ -90,8 +91,10 @@ void run_in_children(size_t count, size_t parallel, milliseconds limit,
   if (count == 0) return;
   Pool pool(count, limit, command, ended);
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < std::clamp<size_t>(parallel, 1, count); ++i)
-    threads.emplace_back([&] { pool.work(); });
+  const size_t others = std::clamp<size_t>(parallel, 1, count) - 1;
+  while (threads.size() < others && start_thread(threads, [&] { pool.work(); })) {
+  }
+  pool.work();
   for (std::thread& thread : threads) thread.join();
   pool.finish();
 }
