@@ -161,8 +161,9 @@ CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progr
   options.targets = std::move(targets);
   options.opt_level = opt_level;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  options.observer.progress = [&](const std::string& what, double done) {
+  options.observer.progress = [&progress, invocation](const std::string& what, double done) {
     progress.update("compiling: " + what, done);
+    if (invocation != nullptr && invocation->check_interrupt) invocation->check_interrupt();
   };
   if (invocation != nullptr) {
     options.observer.note = [&progress, invocation,

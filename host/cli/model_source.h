@@ -128,8 +128,8 @@ runtime::SharedBytes aligned_copy(std::span<const std::byte> bytes);
 /// The targets of those names, this machine if there are none; a user error for one that is named twice.
 std::vector<Target> find_targets(const std::vector<std::string>& names);
 
-/// Options of a compilation that reports to `progress`, and notes to `invocation`, each once; null: nobody
-/// hears them. Both must outlive it.
+/// Options of a compilation that reports to `progress`, and notes to `invocation`, each once, and that the
+/// latter's check_interrupt ends; null: nobody hears them. Both must outlive it.
 CompileOptions compile_options(std::vector<Target> targets, int opt_level, Progress& progress,
                                const Invocation* invocation = nullptr);
 

@@ -50,7 +50,6 @@ std::shared_ptr<LoadedModule> compile(const CompileRequest& request, Listener& l
                                   invocation);
   cli::check_kept_inputs(graph, request.kept_inputs, request.file, "keep_inputs: ");
   CompileOptions options = cli::compile_options(targets, request.opt_level, progress, &invocation);
-  options.observer.progress = [](const std::string&, double) { Listener::check_interrupt(); };
   options.precision = precision;
   options.optimize = optimize;
   options.specializations = request.specializations;

@@ -62,6 +62,7 @@ cli::Invocation Listener::invocation() {
   invocation.hear = [this](const std::string& message, bool warning) {
     messages_.emplace_back(message, warning);
   };
+  invocation.check_interrupt = check_interrupt;
   return invocation;
 }
 

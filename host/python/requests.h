@@ -16,7 +16,7 @@ namespace gantry::python {
 /// Collects warnings and notes for Python, and lets Ctrl-C through.
 class Listener {
  public:
-  /// Says nothing on stderr.
+  /// Says nothing on stderr; Ctrl-C ends what it compiles.
   cli::Invocation invocation();
   /// Between two steps of something long, without Python's lock: throws what Python's signal handlers throw.
   static void check_interrupt();

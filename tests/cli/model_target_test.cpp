@@ -1,6 +1,8 @@
-// Which target a model is compiled for that a machine is to run.
+// How a model is compiled that a machine is to run: for which target, and what ends it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <span>
 
 #include "host/cli/model_source.h"
 #include "host/codegen/find_target.h"
@@ -53,6 +55,26 @@ TEST(TargetOfModel, OfOtherCodeThanTheMachinesIsRefused) {
               HasSubstr("--target x86-64-v2: it is of x86_64, the machine of aarch64"));
   EXPECT_THAT(refusal_on("znver4", "cuda:sm_80"), HasSubstr("--target cuda:sm_80: it is of a GPU"));
   EXPECT_THAT(refusal_on("znver4", "x86-46-v3"), HasSubstr("x86-64-v3"));
+}
+
+TEST(CompilationOfModel, EndsWhereItIsInterrupted) {
+  const std::string text =
+      "fn @main(%x: Tensor[(4), f32]) -> Tensor[(4), f32] {\n  %y = nn.relu(%x)\n  return %y\n}\n";
+  ModuleRequest request;
+  request.file = "relu.gir";
+  request.contents = aligned_copy(std::as_bytes(std::span(text)));
+  request.device = runtime::parse_device("cpu").value();
+  request.use_cache = false;
+  struct Interrupt {};
+  int asked = 0;
+  Invocation invocation;
+  invocation.check_interrupt = [&] {
+    if (++asked == 2) throw Interrupt();
+  };
+  EXPECT_THROW(module_for(request, machine_like("x86-64-v3"), invocation), Interrupt);
+  EXPECT_EQ(asked, 2);
+  invocation.check_interrupt = nullptr;
+  EXPECT_EQ(module_for(request, machine_like("x86-64-v3"), invocation).opt_level, request.opt_level);
 }
 
 }  // namespace
