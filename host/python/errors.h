@@ -1,4 +1,4 @@
-// gantry's errors as Python's exceptions, and host code without Python's lock.
+// gantry's errors as Python's exceptions, its texts as Python's, and host code without Python's lock.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -6,6 +6,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "gantry/runtime.h"
@@ -20,6 +21,13 @@ void translate_errors();
 
 /// The failure of a call of gantry/runtime.h: what gantry_last_error says, as the kind that its status is.
 [[noreturn]] void raise_runtime_error(GantryStatus status, const std::string& message);
+
+/// A str of paths, names or messages, which need not be UTF-8: other bytes are in it as Python's os module
+/// shows them ("surrogateescape").
+pybind11::str to_text(std::string_view bytes);
+/// The bytes of such a str; of another object those of its str. What Python throws where half a character in
+/// it stands for no byte.
+std::string from_text(const pybind11::handle& text);
 
 /// Calls host code while other threads of Python go on. What it throws that is no error of gantry's is a bug.
 template <typename Work>

@@ -94,21 +94,22 @@ py::tuple run(const py::dict& request) {
   cli::Invocation invocation = listener.invocation();
   const std::string trace = begin_trace(request, invocation);
   double milliseconds = 0;
-  std::vector<std::string> names;
+  std::vector<std::string> output_names;
   std::vector<cli::HostTensor> outputs;
   without_lock([&] {
     cli::Execution execution = cli::prepare_execution(options, invocation);
     Listener::check_interrupt();
     milliseconds = static_cast<double>(execution.machine->run().run.count()) / 1e6;
     for (size_t i = 0; i < execution.loaded.outputs.size(); ++i) {
-      names.push_back(execution.loaded.outputs[i].name);
+      output_names.push_back(execution.loaded.outputs[i].name);
       outputs.push_back(execution.machine->output(static_cast<int>(i)));
     }
     if (!trace.empty()) write_trace(cli::run_trace(options, execution, invocation), trace);
   });
   const bool torch = request.contains("torch") && request["torch"].cast<bool>();
-  py::list arrays;
+  py::list arrays, names;
   for (cli::HostTensor& output : outputs) arrays.append(to_python(std::move(output), torch));
+  for (const std::string& name : output_names) names.append(to_text(name));
   return py::make_tuple(arrays, names, milliseconds, listener.messages());
 }
 
@@ -142,7 +143,7 @@ py::dict boards() {
   const auto file = without_lock([] { return cli::BoardsFile::read(cli::boards_path()); });
   py::dict dict;
   for (const auto& [name, entry] : file.boards())
-    dict[py::str(name)] = py::make_tuple(entry.address, entry.key.string());
+    dict[to_text(name)] = py::make_tuple(to_text(entry.address), to_text(entry.key.string()));
   return dict;
 }
 
@@ -150,7 +151,7 @@ py::dict boards() {
 py::tuple resolve(const std::string& board, const std::string& key) {
   const cli::BoardChoice choice =
       without_lock([&] { return cli::resolve_board(board, key, cli::BoardsFile::read(cli::boards_path())); });
-  return py::make_tuple(choice.label, choice.entry.address);
+  return py::make_tuple(to_text(choice.label), to_text(choice.entry.address));
 }
 
 }  // namespace

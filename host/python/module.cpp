@@ -38,7 +38,7 @@ py::tuple shape_of(const TensorInfo& tensor, const module_format::Manifest& mani
     if (const auto size = runtime::constant_dim(dim)) {
       shape[axis] = *size;
     } else {
-      shape[axis] = runtime::dim_text(dim, manifest);
+      shape[axis] = to_text(runtime::dim_text(dim, manifest));
     }
   }
   return shape;
@@ -48,19 +48,20 @@ py::list tensors_of(const flatbuffers::Vector<flatbuffers::Offset<TensorInfo>>& 
                     const module_format::Manifest& manifest) {
   py::list list;
   for (const TensorInfo* tensor : tensors) {
-    list.append(py::make_tuple(tensor->name()->str(), element_of(*tensor), shape_of(*tensor, manifest)));
+    list.append(
+        py::make_tuple(to_text(tensor->name()->str()), element_of(*tensor), shape_of(*tensor, manifest)));
   }
   return list;
 }
 
-std::string text_of(const flatbuffers::String* text) {
-  return text == nullptr ? "" : text->str();
+py::str text_of(const flatbuffers::String* text) {
+  return to_text(text == nullptr ? "" : text->str());
 }
 
 py::dict describe(const LoadedModule& module) {
   const module_format::Manifest& manifest = module.manifest();
   py::list targets;
-  for (const auto* variant : *manifest.variants()) targets.append(variant->target()->str());
+  for (const auto* variant : *manifest.variants()) targets.append(text_of(variant->target()));
   py::dict dict;
   dict["name"] = text_of(manifest.model_name());
   dict["producer"] = text_of(manifest.producer());

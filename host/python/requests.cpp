@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "host/python/arrays.h"
+#include "host/python/errors.h"
 #include "host/python/given_size.h"
 #include "host/python/module.h"
 
@@ -66,6 +67,12 @@ cli::Invocation Listener::invocation() {
   return invocation;
 }
 
+py::list Listener::messages() const {
+  py::list list;
+  for (const auto& [message, warning] : messages_) list.append(py::make_tuple(to_text(message), warning));
+  return list;
+}
+
 void Listener::check_interrupt() {
   using Clock = std::chrono::steady_clock;
   thread_local Clock::time_point checked;
@@ -101,7 +108,7 @@ cli::ExecutionOptions execution_options(const py::dict& request) {
   take_optional(request, "seed", options.seed);
   if (request.contains("tensors")) {
     for (const auto& [name, array] : request["tensors"].cast<py::dict>()) {
-      const std::string input = py::str(name);
+      const std::string input = from_text(name);
       options.tensors[input] = to_host(array, input);
     }
   }

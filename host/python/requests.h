@@ -20,8 +20,8 @@ class Listener {
   cli::Invocation invocation();
   /// Between two steps of something long, without Python's lock: throws what Python's signal handlers throw.
   static void check_interrupt();
-  /// (message, is a warning), in order.
-  const std::vector<std::pair<std::string, bool>>& messages() const { return messages_; }
+  /// (message, is a warning), in order, for Python, whose lock is held.
+  pybind11::list messages() const;
 
  private:
   std::vector<std::pair<std::string, bool>> messages_;

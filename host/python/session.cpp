@@ -67,9 +67,9 @@ class Session {
     for (size_t i = 0; i < steps.size(); ++i) {
       py::dict row;
       row["step"] = i;
-      row["symbol"] = steps[i].symbol;
-      row["ops"] = steps[i].ops;
-      row["origin"] = steps[i].origin;
+      row["symbol"] = to_text(steps[i].symbol);
+      row["ops"] = to_text(steps[i].ops);
+      row["origin"] = to_text(steps[i].origin);
       row["ms"] = static_cast<double>(steps[i].nanoseconds) / 1e6;
       row["flops"] = steps[i].flops;
       row["bytes"] = steps[i].bytes;
@@ -146,7 +146,7 @@ class Session {
     }
     for (size_t i = 0; i < args.size(); ++i) inputs[i].emplace(py::object(args[i]), names[i]);
     for (const auto& [key, value] : kwargs) {
-      const std::string name = py::str(key);
+      const std::string name = from_text(key);
       const auto found = std::ranges::find(names, name);
       if (found == names.end()) {
         user_error(

@@ -1,4 +1,5 @@
 """compile, load and what modules say of themselves."""
+import os
 import pickle
 import subprocess
 
@@ -108,7 +109,46 @@ def test_bytes_that_do_not_lie_one_behind_the_other_are_read_as_they_are_seen():
         copy = gantry.load(view)
         assert copy.digest == module.digest and copy.to_bytes() == data
         with pytest.raises(gantry.InputError, match='do not lie one behind the other'):
-            gantry._native.Module.from_buffer(view, 'view')
+            gantry._native.Module.from_buffer(view, b'view')
+
+
+def test_names_of_files_need_not_be_utf8(tmp_path):
+    def at(name):
+        return os.fsdecode(os.path.join(os.fsencode(tmp_path), name))
+
+    with open(at(b'caf\xe9.onnx'), 'wb') as file:
+        file.write(models.relu())
+    module = gantry.compile(at(b'caf\xe9.onnx'), output=at(b'caf\xe9.gmod'), trace=at(b'caf\xe9.json'))
+    assert module.path == at(b'caf\xe9.gmod') and os.path.exists(at(b'caf\xe9.json'))
+    assert gantry.load(at(b'caf\xe9.gmod')).digest == pickle.loads(pickle.dumps(module)).digest == module.digest
+    module.save(at(b'copi\xe9.gmod'))
+    result = gantry.bench(at(b'caf\xe9.onnx'), duration=0.5, repeat=2, number=1, processes=1)
+    result.save(at(b'r\xe9sultat.json'))
+    gantry.report(at(b'r\xe9sultat.json'), output=at(b'r\xe9sultat.html'))
+    assert os.path.exists(at(b'r\xe9sultat.html'))
+    for call in (gantry.compile, gantry.load, gantry.bench):
+        with pytest.raises(gantry.InputError) as raised:
+            call(at(b'th\xe9.onnx'))
+        assert 'th\udce9.onnx' in str(raised.value)
+    with pytest.raises(gantry.InputError, match='mani\udce8re'):
+        gantry.compile(models.relu(), custom_ops=[at(b'mani\xe8re')])
+
+
+def test_names_of_inputs_and_outputs_need_not_be_utf8():
+    x, y = 'x\udce9', 'y\udce9'
+    shape = (2, 'n\u00e9e')
+    data = models.model([models.node('Relu', [b'x\xe9'], [b'y\xe9'], 'Relu_0')], [(b'x\xe9', models.FLOAT, shape)],
+                        [(b'y\xe9', models.FLOAT, shape)])
+    module = gantry.compile(data, shapes={x: (2, 3)})
+    assert module.inputs == (gantry.TensorInfo(x, 'f32', (2, 3)),) and module.outputs[0].name == y
+    numpy.testing.assert_array_equal(module(**{x: X}), numpy.maximum(X, 0))
+    numpy.testing.assert_array_equal(module.run({x: X})[y], numpy.maximum(X, 0))
+    with pytest.raises(gantry.InputError, match="has no input 'z\udce9'; it takes x\udce9"):
+        module(**{'z\udce9': X})
+    assert gantry.compile(data, dims={'n\u00e9e': 3}).inputs[0].shape == (2, 3)
+    assert gantry.bench(data, inputs={x: X}, duration=0.5, repeat=2, number=1, processes=1).median_ms > 0
+    with pytest.raises(gantry.InputError, match='is no name'):
+        gantry.compile(data, dims={'\ud800': 3})
 
 
 def test_save_replaces_modules_alone_unless_forced(tmp_path):

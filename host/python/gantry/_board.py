@@ -60,7 +60,7 @@ class RunResult:
 
 
 def _info(board: str, key: str) -> BoardInfo:
-    document = json.loads(_native.board_info(board, key))
+    document = json.loads(_native.board_info(board, os.fsencode(key)))
     names = (
         "label hostname system architecture cpu target physical_cores logical_cpus memory_bytes "
         "session_memory_bytes device_version"
@@ -111,7 +111,7 @@ class Board:
         self.name = name
         self.key = "" if key is None else os.fspath(key)
         #: "HOST:PORT"
-        self.address: str = _native.resolve_board(word("name", name), self.key)[1]
+        self.address: str = _native.resolve_board(word("name", name), os.fsencode(self.key))[1]
 
     def info(self) -> BoardInfo:
         """What the board is. BoardError where it cannot be reached."""

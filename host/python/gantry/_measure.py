@@ -21,6 +21,7 @@ from ._options import (
     mapping,
     measure_request,
     positive,
+    raw,
     run_request,
     tell,
     whole_number,
@@ -81,7 +82,7 @@ class _Document:
         """Writes the document as JSON. InputError where that fails, or where a file is there already that is no such
         document and ``force`` is not given."""
         text = json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
-        _native.write_document(os.fspath(path), text, str(self.document.get("schema", "")), bool(force))
+        _native.write_document(os.fsencode(path), text, str(self.document.get("schema", "")), bool(force))
 
 
 @dataclass(frozen=True)
@@ -366,7 +367,7 @@ def compare(
         both: dict[str, Any] = {**options, **(own or {})}
         request = run_request(side, board=board, key=key_file, **both)
         texts = "".join(f" {name}={_shown(name, value)}" for name, value in (own or {}).items())
-        requests.append({**request, "name": request["file"] + texts})
+        requests.append({**request, "name": request["file"] + raw(texts)})
     measure = {
         "smallest_effect": effect,
         "duration_s": positive("duration", duration, 7 * 86400),

@@ -233,7 +233,7 @@ class Module:
 
 
 def _from_bytes(contents: bytes, path: Optional[str] = None) -> Module:
-    return Module(_native.Module.from_buffer(contents, path or "module"), path)
+    return Module(_native.Module.from_buffer(contents, os.fsencode(path or "module")), path)
 
 
 def compile(
@@ -292,7 +292,7 @@ def compile(
     file, contents = model_of(model)
     path = "" if output is None else os.fspath(output)
     native, messages = _native.compile(
-        file,
+        os.fsencode(file),
         contents,
         targets_of(target),
         shapes_of(shapes),
@@ -303,11 +303,11 @@ def compile(
         whole_number("opt", opt, 0, 3),
         bool(verify),
         bool(cache),
-        path,
+        os.fsencode(path),
         bool(force),
         paths_of("custom_ops", custom_ops),
         names_of("keep_inputs", keep_inputs),
-        path_of("trace", trace) or "",
+        path_of("trace", trace) or b"",
     )
     tell(messages)
     return Module(native, path or None)

@@ -130,6 +130,14 @@ def positive(name: str, value: Any, most: float = float("inf")) -> float:
     return number
 
 
+def raw(name: Any) -> bytes:
+    """A name, of an input say, as gantry takes it: its bytes. Those that are no UTF-8 are in a str as the os module has them."""
+    try:
+        return str(name).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InputError(f"{name!r}: is no name: it has half a character") from error
+
+
 def word(name: str, value: Any) -> str:
     """``value``, if it is a text."""
     if not isinstance(value, str):
@@ -174,7 +182,7 @@ def _number(text: str) -> Union[int, str]:
     return int(text) if text.isdigit() else text
 
 
-def shapes_of(shapes: Optional[Shapes]) -> dict[str, list[Union[int, tuple[int, int]]]]:
+def shapes_of(shapes: Optional[Shapes]) -> dict[bytes, list[Union[int, tuple[int, int]]]]:
     """Shapes as gantry takes them: -1 where a dimension is left open. Texts are read as --shape's are."""
     if shapes is None:
         return {}
@@ -183,23 +191,23 @@ def shapes_of(shapes: Optional[Shapes]) -> dict[str, list[Union[int, tuple[int, 
         if not isinstance(shape, (str, Iterable)):
             raise InputError(f"shapes[{name!r}]={shape!r}: is no shape, such as (1, 3, 224, 224)")
         sizes = shape.replace(",", "x").split("x") if isinstance(shape, str) else list(shape)
-        result[name] = [_size(name, size) for size in sizes]
+        result[raw(name)] = [_size(name, size) for size in sizes]
     return result
 
 
-def dims_of(dims: Optional[Mapping[str, Size]]) -> dict[str, Union[int, tuple[int, int]]]:
+def dims_of(dims: Optional[Mapping[str, Size]]) -> dict[bytes, Union[int, tuple[int, int]]]:
     """Sizes and ranges of symbolic dimensions, by their names."""
     given = mapping("dims", {} if dims is None else dims, 'sizes by dimensions, such as {"batch": 1}')
-    return {name: _limits(f"dims[{name!r}]", size) for name, size in given.items()}
+    return {raw(name): _limits(f"dims[{name!r}]", size) for name, size in given.items()}
 
 
-def specializations_of(specialize: Sequence[Mapping[str, int]]) -> list[dict[str, int]]:
+def specializations_of(specialize: Sequence[Mapping[str, int]]) -> list[dict[bytes, int]]:
     """Sizes of symbolic dimensions, by their names, of each specialised program."""
     if isinstance(specialize, (str, Mapping)) or not isinstance(specialize, Iterable):
         raise InputError('specialize: is no list of dicts, such as [{"length": 1}, {"length": 128}]')
     return [
         {
-            name: whole_number(f"specialize: {name!r}", size, 0, 2**62)
+            raw(name): whole_number(f"specialize: {name!r}", size, 0, 2**62)
             for name, size in mapping("specialize", sizes, 'sizes by dimensions, such as {"length": 1}').items()
         }
         for sizes in specialize
@@ -227,27 +235,27 @@ def cpus_of(cpus: Optional[Iterable[int]]) -> list[int]:
     return [whole_number("cpus", cpu, 0, 2**20) for cpu in cpus]
 
 
-def names_of(name: str, names: Iterable[str]) -> list[str]:
+def names_of(name: str, names: Iterable[str]) -> list[bytes]:
     """Names as gantry takes them."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise InputError(f"{name}: is no list of names; write [{names!r}]")
-    return [str(each) for each in names]
+    return [raw(each) for each in names]
 
 
-def paths_of(name: str, paths: Iterable[Union[str, "os.PathLike[str]"]]) -> list[str]:
+def paths_of(name: str, paths: Iterable[Union[str, "os.PathLike[str]"]]) -> list[bytes]:
     """Files and folders as gantry takes them."""
     if isinstance(paths, (str, bytes, os.PathLike)) or not isinstance(paths, Iterable):
         raise InputError(f"{name}: is no list of paths; write [{paths!r}]")
-    return [os.fspath(path) for path in paths]
+    return [os.fsencode(path) for path in paths]
 
 
-def path_of(name: str, path: Union[str, "os.PathLike[str]", None]) -> Optional[str]:
+def path_of(name: str, path: Union[str, "os.PathLike[str]", None]) -> Optional[bytes]:
     """A file as gantry takes it; None: none is asked for."""
     if path is None:
         return None
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise InputError(f"{name}={path!r}: is no path of a file")
-    return os.fspath(path)
+    return os.fsencode(path)
 
 
 def run_request(
@@ -275,12 +283,13 @@ def run_request(
     """The model and how it is run, as _native takes them; what is None stays away."""
     from ._module import Module
 
-    request: dict[str, Any] = {"board": board, "key": key, "no_cache": not cache}
+    request: dict[str, Any] = {"board": board, "key": os.fsencode(key), "no_cache": not cache}
     if isinstance(model, Module):
-        request.update(file=model.path or model.name or IN_MEMORY, module=model._native)
+        file_name = os.fsencode(model.path) if model.path else raw(model.name or IN_MEMORY)
+        request.update(file=file_name, module=model._native)
     else:
         file, contents = model_of(model)
-        request["file"] = file
+        request["file"] = os.fsencode(file)
         if contents is not None:
             request["contents"] = contents
     request.update(

@@ -9,7 +9,7 @@ from typing import Optional, Union
 from . import _native
 from ._errors import InputError
 from ._measure import BenchResult, Comparison
-from ._options import path_of
+from ._options import path_of, raw
 
 Result = Union[BenchResult, Comparison, str, "os.PathLike[str]"]
 
@@ -46,16 +46,16 @@ def report(*results: Result, output: Union[str, os.PathLike[str]], force: bool =
             raise InputError(
                 f"report: an object of type {type(result).__name__} is no result: give what bench or compare returned, or its file"
             )
-    page = path_of("output", output) or ""
+    page = path_of("output", output) or b""
     with tempfile.TemporaryDirectory(prefix="gantry-") as folder:
-        files: list[str] = []
-        names: list[str] = []
+        files: list[bytes] = []
+        names: list[bytes] = []
         for number, result in enumerate(results, 1):
-            names.append(_name(result, number if len(results) > 1 else None))
+            names.append(raw(_name(result, number if len(results) > 1 else None)))
             if isinstance(result, (BenchResult, Comparison)):
                 file = os.path.join(folder, f"{number}.json")
                 result.save(file)
             else:
                 file = os.fspath(result)
-            files.append(file)
+            files.append(os.fsencode(file))
         _native.report(files, names, page, bool(force))
