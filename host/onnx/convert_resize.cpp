@@ -111,10 +111,17 @@ Dim scaled_extent(NodeImport& n, const Dim& extent, double scale) {
   return n.bind(scaled(extents, extents.number_like(scale)).cast(DType::kI64), "sizes").at(0);
 }
 
+/// What a scale was before it was rounded to f32: the small fraction that rounds to it, where there is one. By the
+/// rounded one a position that is an element's lies beside it: 1 / 0.2 before the fifth.
+double before_rounding(double scale) {
+  const auto fraction = fraction_of(static_cast<float>(scale));
+  return fraction ? fraction->value() : scale;
+}
+
 void apply_scales(Resizing& r, const std::vector<double>& scales) {
   if (scales.size() != r.axes.size()) r.n.fail("has {} scales for {} axes", scales.size(), r.axes.size());
   for (size_t i = 0; i < scales.size(); ++i) {
-    r.scale(i) = scales[i];
+    r.scale(i) = before_rounding(scales[i]);
     if (scales[i] != 1) r.size(i) = scaled_extent(r.n, r.size(i), scales[i]);
   }
 }

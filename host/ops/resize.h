@@ -1,6 +1,11 @@
 // Attributes of resize: interpolation to given sizes.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "host/graph/attrs.h"
 #include "host/graph/op_handle.h"
 
@@ -18,6 +23,26 @@ enum class ResizeCoordinates : uint8_t {
   kTfHalfPixelForNn,
 };
 enum class ResizeRounding : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
+
+/// A scale as a quotient of integers.
+struct ScaleFraction {
+  int64_t numerator = 1, denominator = 1;
+  double value() const { return static_cast<double>(numerator) / static_cast<double>(denominator); }
+};
+
+/// Of the fractions whose denominator is at most 1024, the one of the least that is `scale` once it is rounded to
+/// Float; nothing where there is none.
+template <typename Float>
+std::optional<ScaleFraction> fraction_of(Float scale) {
+  constexpr int64_t kMostParts = 1024;
+  if (!(scale > 0 && scale < 1e9)) return std::nullopt;
+  for (int64_t parts = 1; parts <= kMostParts; ++parts) {
+    const double nearest = static_cast<double>(scale) * static_cast<double>(parts);
+    const ScaleFraction fraction{std::llround(nearest), parts};
+    if (fraction.numerator > 0 && static_cast<Float>(fraction.value()) == scale) return fraction;
+  }
+  return std::nullopt;
+}
 
 /// resize(data, scales?, roi?): where only the running model knows them, the scales of axes whose scale is 0,
 /// f64[rank], and the region of interest, f64[2 * rank]; sizes follow from them (bind_dims).

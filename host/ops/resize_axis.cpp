@@ -1,6 +1,8 @@
 #include "host/ops/resize_axis.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "host/ops/support.h"
 
@@ -23,6 +25,18 @@ Expr ceil_of(Expr x) {
 Expr imm(double value) {
   return coordinate(value);
 }
+/// x * by / parts. The product of integers or halves is exact; so is a quotient that is one.
+Expr times_fraction(const Expr& x, int64_t by, int64_t parts) {
+  const int64_t common = std::max<int64_t>(std::gcd(by, parts), 1);
+  by /= common;
+  parts /= common;
+  const Expr product = by == 1 ? x : x * imm(static_cast<double>(by));
+  return parts == 1 ? product : product / imm(static_cast<double>(parts));
+}
+/// A whole number that a scale's rounding to f32 has moved is that number again.
+Expr rounded_to_f32(const Expr& x) {
+  return cast(kCoordinate, cast(DType::kF32, x));
+}
 }  // namespace
 
 bool Axis::copied() const {
@@ -43,11 +57,26 @@ Expr Axis::scale() const {
   return scale_data ? scale_data : coordinate(out) / coordinate(in);
 }
 
+Expr Axis::unscaled(const Expr& x) const {
+  if (scale_is_data()) {
+    const Expr quotient = x / scale_data;
+    return attrs.mode == ResizeMode::kNearest ? rounded_to_f32(quotient) : quotient;
+  }
+  if (given_scale == 0) {
+    if (in.is_constant() && out.is_constant()) return times_fraction(x, in.value(), out.value());
+    return x * coordinate(in) / coordinate(out);
+  }
+  const auto fraction = fraction_of(given_scale);
+  return fraction ? times_fraction(x, fraction->denominator, fraction->numerator) : x / imm(given_scale);
+}
+
 Expr Axis::length() const {
-  if (scale_is_data()) return scale_data * coordinate(in);
+  if (scale_is_data()) return rounded_to_f32(scale_data * coordinate(in));
   if (given_scale == 0 || given_scale == std::round(given_scale)) return coordinate(out);
+  if (const auto fraction = fraction_of(given_scale))
+    return times_fraction(coordinate(in), fraction->numerator, fraction->denominator);
   if (!in.is_constant() || !out.is_constant()) return imm(given_scale) * coordinate(in);
-  // Scales are f32: what their rounding makes of a whole number is that number.
+  // Scales were f32: what their rounding makes of a whole number is that number.
   const double exact = given_scale * static_cast<double>(in.value()), whole = static_cast<double>(out.value());
   return imm(std::abs(exact - whole) < 1e-5 * exact ? whole : exact);
 }
@@ -76,7 +105,7 @@ Expr cropped_coordinate(const Axis& axis, const Expr& i, const Expr& steps) {
 
 Expr source_coordinate(const Axis& axis, const Expr& i) {
   Expr x = cast(kCoordinate, i), in = coordinate(axis.in), out = coordinate(axis.out);
-  Expr half_pixel = (x + imm(0.5)) / axis.scale() - imm(0.5);
+  Expr half_pixel = axis.unscaled(x + imm(0.5)) - imm(0.5);
   bool single = axis.out == Dim(1);
   // Denominators that select discards must not be 0.
   Expr steps = single ? imm(1) : max(axis.length() - imm(1), imm(1));
@@ -88,13 +117,13 @@ Expr source_coordinate(const Axis& axis, const Expr& i) {
     case ResizeCoordinates::kHalfPixelSymmetric:
       // Counted from both centres, a position that is an integer or a half is exact: nearest neighbours hang
       // on it.
-      return (x + imm(0.5) - out * imm(0.5)) / axis.scale() + (in * imm(0.5) - imm(0.5));
+      return axis.unscaled(x + imm(0.5) - out * imm(0.5)) + (in * imm(0.5) - imm(0.5));
     case ResizeCoordinates::kAlignCorners:
       return single ? imm(0) : x * (in - imm(1)) / steps;
     case ResizeCoordinates::kAsymmetric:
-      return x / axis.scale();
+      return axis.unscaled(x);
     case ResizeCoordinates::kTfHalfPixelForNn:
-      return (x + imm(0.5)) / axis.scale();
+      return axis.unscaled(x + imm(0.5));
     case ResizeCoordinates::kTfCropAndResize:
       break;
   }

@@ -48,12 +48,13 @@ std::string text_attribute(const std::string& name, const std::string& value) {
 
 class ResizeOfModes : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
+// Known ones are taken for the fractions that they were rounded from.
 TEST_P(ResizeOfModes, IsThatOfKnownScales) {
   const std::string attributes = text_attribute("mode", std::get<0>(GetParam())) +
                                  text_attribute("coordinate_transformation_mode", std::get<1>(GetParam()));
   const Given x = random({1, 2, 5, 4}, 3);
   for (const Values& scales : {Values{1, 1, 1.6, 2.5}, Values{1, 1, 0.6, 0.75}, Values{1, 1, 2, 1}})
-    expect_same_as_known("Resize", attributes, {{"x", x}, {"r", {}}, {"s", {{4}, scales}}}, 1e-6);
+    expect_same_as_known("Resize", attributes, {{"x", x}, {"r", {}}, {"s", {{4}, scales}}}, 2e-6);
 }
 TEST_P(ResizeOfModes, IsThatOfKnownSizes) {
   const std::string attributes = text_attribute("mode", std::get<0>(GetParam())) +
@@ -124,6 +125,40 @@ TEST(ResizeByData, OfSymmetricHalfPixelsKeepsPositionsThatAreIntegers) {
     };
     expect_near(resized({{1, 1, 1, 5}, {0, 1, 2, 3, 4}}, 0.5), {1, 3}, 0);
     expect_near(resized({{1, 1, 1, 3}, {0, 1, 2}}, 1.5), expected, 0);
+  }
+}
+/// The row 0, 1, … resized by that scale, which is known or data.
+Values resized_row(int64_t extent, double scale, const std::string& attributes, bool is_known) {
+  Values row;
+  for (int64_t i = 0; i < extent; ++i) row.push_back(static_cast<double>(i));
+  const Given scales{{4}, {1, 1, 1, scale}};
+  Inputs inputs{{"x", {{1, 1, 1, extent}, row}}};
+  if (!is_known) inputs.push_back({"s", scales});
+  const std::string nodes = (is_known ? known("s", scales) : "") + node("Resize", "x - s", "y", attributes);
+  return results(parse(nodes, inputs, "y", "opset_import { version: 19 } "), inputs)[0];
+}
+// 1 / 0.2 is 5 in f32 too, though the f32 nearest to 0.2 is more than that.
+TEST(ResizeByF32, ReadsTheElementOnWhichAPositionLies) {
+  const std::string attributes = text_attribute("coordinate_transformation_mode", "asymmetric") +
+                                 text_attribute("nearest_mode", "floor");
+  for (const bool is_known : {true, false}) {
+    expect_near(resized_row(10, 0.2, attributes, is_known), {0, 5}, 0);
+    expect_near(resized_row(9, 1.0 / 3, attributes, is_known), {0, 3, 6}, 0);
+    expect_near(resized_row(12, 1.0 / 6, attributes, is_known), {0, 6}, 0);
+    expect_near(resized_row(20, 0.1, attributes, is_known), {0, 10}, 0);
+  }
+  expect_near(resized_row(14, 1.0 / 7, attributes, true), {0, 7}, 0);
+}
+// The f64 nearest to 1 / step may be more than that.
+TEST(ResizeBySizes, ReadsTheElementOnWhichAPositionLies) {
+  const std::string attributes = text_attribute("coordinate_transformation_mode", "asymmetric") +
+                                 text_attribute("nearest_mode", "floor");
+  for (const int64_t step : {49, 103, 107, 161, 187, 197, 237, 239}) {
+    const Given x{{1, 1, 1, 2 * step}, Values(static_cast<size_t>(2 * step), 0)};
+    Inputs inputs{{"x", x}, {"z", {{4}, {1, 1, 1, 2}, DType::kI64}}};
+    for (size_t i = 0; i < x.values.size(); ++i) inputs[0].second.values[i] = static_cast<double>(i);
+    const std::string resize = node("Resize", "x - - z", "y", attributes);
+    expect_near(results(parse(resize, inputs, "y", kNewest), inputs)[0], {0, static_cast<double>(step)}, 0);
   }
 }
 TEST(UpsampleByData, RepeatsElements) {
