@@ -1,6 +1,7 @@
 // Resize and its predecessor Upsample.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
@@ -86,29 +87,35 @@ void take_data(Resizing& r, const Term& sizes, const Term& scales) {
   r.scales = of_all_axes(r, scales, {1});
 }
 
-/// floor(extents * scales), though scales were rounded to f32: that must not lose a whole element.
+/// floor(extents * scales), the product in f32, as ONNX's shape inference has it.
 Term scaled(const Term& extents, const Term& scales) {
-  return floor(extents * scales + 1e-6);
+  return floor(extents.cast(DType::kF32) * scales.cast(DType::kF32));
 }
 
 // --- sizes
 
-/// floor(extent * scale), of a symbolic extent too where the scale is a small fraction; else the running
-/// model computes it.
+/// The fraction that multiplies extents as its f32 does, which gives whole products too: one that is less by no
+/// more than 2^-25 of the fraction rounds to it. Other products are 1 / 64 or more below the next whole number,
+/// which no rounding reaches below 2^17.
+std::optional<ScaleFraction> fraction_of_extents(float scale) {
+  constexpr int64_t kMostParts = 64;
+  const auto fraction = fraction_of(scale);
+  if (!fraction || fraction->denominator > kMostParts) return std::nullopt;
+  const bool is_rounded_back = static_cast<double>(scale) >= fraction->value() * (1 - 0x1p-25);
+  return is_rounded_back ? fraction : std::nullopt;
+}
+
+/// floor(extent * scale) of the product in f32; of a symbolic extent too where the scale is a small fraction, else
+/// the running model computes it.
 Dim scaled_extent(NodeImport& n, const Dim& extent, double scale) {
   if (!(scale > 0 && scale < 1e6)) n.fail("a scale of {} makes no sense", scale);
-  if (extent.is_constant()) {
-    // Scales are f32: their rounding must not lose a whole element.
-    return static_cast<int64_t>(std::floor(static_cast<double>(extent.value()) * scale + 1e-6));
-  }
-  for (int64_t denominator = 1; denominator <= 64; ++denominator) {
-    double numerator = scale * static_cast<double>(denominator);
-    if (std::abs(numerator - std::round(numerator)) < 1e-6) {
-      return floordiv(extent * static_cast<int64_t>(std::round(numerator)), denominator);
-    }
-  }
-  const Term extents = Term::dimensions(n, {extent}).cast(DType::kF64);
-  return n.bind(scaled(extents, extents.number_like(scale)).cast(DType::kI64), "sizes").at(0);
+  const auto narrow = static_cast<float>(scale);
+  if (extent.is_constant())
+    return static_cast<int64_t>(std::floor(static_cast<float>(extent.value()) * narrow));
+  if (const auto fraction = fraction_of_extents(narrow))
+    return floordiv(extent * fraction->numerator, fraction->denominator);
+  const Term extents = Term::dimensions(n, {extent});
+  return n.bind(scaled(extents, Term::number(n, DType::kF32, scale)).cast(DType::kI64), "sizes").at(0);
 }
 
 /// What a scale was before it was rounded to f32: the small fraction that rounds to it, where there is one. By the

@@ -149,6 +149,24 @@ TEST(ResizeByF32, ReadsTheElementOnWhichAPositionLies) {
   }
   expect_near(resized_row(14, 1.0 / 7, attributes, true), {0, 7}, 0);
 }
+// 90 * 1.3 is 116.99999 in f32, the others are whole.
+TEST(ResizeByF32, HasTheExtentOfTheProductInF32) {
+  struct Case {
+    int64_t extent;
+    double scale;
+    int64_t resized;
+  };
+  for (const Case& c : {Case{100, 0.7, 70}, {50, 0.9, 45}, {30, 1.3, 39}, {90, 1.3, 116}, {10, 0.2, 2}}) {
+    for (const bool is_known : {true, false})
+      EXPECT_EQ(std::ssize(resized_row(c.extent, c.scale, "", is_known)), c.resized) << c.scale;
+    const std::string scales = known("s", {{4}, {1, 1, 1, c.scale}});
+    const Graph graph =
+        imported_graph(open_input("x", "1 1 1 W") + scales + node("Resize", "x - s", "y"), "y");
+    const Given x = random({1, 1, 1, c.extent}, 3);
+    const ConstantPtr y = testing::interpret_function(graph.main, {x.constant()}).at(0);
+    EXPECT_EQ(y->type.shape[3], Dim(c.resized)) << c.extent << " by " << c.scale;
+  }
+}
 // The f64 nearest to 1 / step may be more than that.
 TEST(ResizeBySizes, ReadsTheElementOnWhichAPositionLies) {
   const std::string attributes = text_attribute("coordinate_transformation_mode", "asymmetric") +
