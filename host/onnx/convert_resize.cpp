@@ -223,11 +223,11 @@ void finish(Resizing& r) {
   r.n.set(0, r.n.add(op::resize, inputs, r.attrs));
 }
 
-/// Upsample and Resize of opset 10: positions are floor(i / scale).
+/// Upsample and Resize of opset 10: positions are floor(i / scale), but of a Resize that shrinks ceil(i / scale).
 void convert_upsample(NodeImport& n) {
   Resizing r = start(n);
   r.attrs->coordinates = ResizeCoordinates::kAsymmetric;
-  r.attrs->rounding = ResizeRounding::kFloor;
+  r.attrs->rounding = n.op_type() == "Resize" ? ResizeRounding::kSimple : ResizeRounding::kFloor;
   if (n.has(1)) {
     take_scales(r, 1);
   } else {

@@ -27,7 +27,8 @@ void ResizeAttrs::fields(AttrVisitor& visit) {
   visit.enumeration("coordinates", coordinates,
                     {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
                      "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"});
-  visit.enumeration("rounding", rounding, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  visit.enumeration("rounding", rounding,
+                    {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"});
   visit("cubic_a", cubic_a);
   visit("exclude_outside", exclude_outside);
   visit("antialias", antialias);

@@ -22,7 +22,14 @@ enum class ResizeCoordinates : uint8_t {
   kTfCropAndResize,
   kTfHalfPixelForNn,
 };
-enum class ResizeRounding : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
+/// Of positions between elements, to the nearest.
+enum class ResizeRounding : uint8_t {
+  kRoundPreferFloor,
+  kRoundPreferCeil,
+  kFloor,
+  kCeil,
+  kSimple,  ///< up along an axis that shrinks, else down: Resize of ONNX's operator set 10
+};
 
 /// A scale as a quotient of integers.
 struct ScaleFraction {

@@ -146,7 +146,8 @@ Expr integer_nearest(const Axis& axis, const Expr& i) {
   bool rounds =
       a.rounding == ResizeRounding::kRoundPreferFloor || a.rounding == ResizeRounding::kRoundPreferCeil;
   bool half = a.coordinates == ResizeCoordinates::kHalfPixel && rounds;
-  bool floor = a.coordinates == ResizeCoordinates::kAsymmetric && a.rounding == ResizeRounding::kFloor;
+  bool down = a.rounding == ResizeRounding::kFloor || a.rounding == ResizeRounding::kSimple;
+  bool floor = a.coordinates == ResizeCoordinates::kAsymmetric && down;
   return half || floor ? floordiv(i, factor.value()) : Expr();
 }
 
@@ -167,6 +168,9 @@ std::vector<Tap> nearest_taps(const Axis& axis, const Expr& i) {
       break;
     case ResizeRounding::kCeil:
       rounded = ceil_of(x);
+      break;
+    case ResizeRounding::kSimple:
+      rounded = select(lt(axis.scale(), imm(1)), ceil_of(x), floor_of(x));
       break;
   }
   return {{clamped(cast(DType::kI64, rounded), axis.in), {}}};

@@ -179,6 +179,19 @@ TEST(ResizeBySizes, ReadsTheElementOnWhichAPositionLies) {
     expect_near(results(parse(resize, inputs, "y", kNewest), inputs)[0], {0, static_cast<double>(step)}, 0);
   }
 }
+// As ONNX Runtime computes it, and ONNX's own test of that operator set has it.
+TEST(Resize10, RoundsUpWhereAnAxisShrinksAndDownWhereItGrows) {
+  const std::pair<Values, Values> cases[] = {{{1, 1, 0.6, 0.6}, {1, 3}},
+                                             {{1, 1, 1, 1.5}, {1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8}}};
+  const std::string opset = "opset_import { version: 10 } ";
+  for (const auto& [scales, expected] : cases) {
+    Inputs inputs{{"x", {{1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}}}};
+    const std::string resize = node("Resize", "x s", "y"), by = known("s", {{4}, scales});
+    expect_near(results(parse(by + resize, inputs, "y", opset), inputs)[0], expected, 0);
+    inputs.push_back({"s", {{4}, scales}});
+    expect_near(results(parse(resize, inputs, "y", opset), inputs)[0], expected, 0);
+  }
+}
 TEST(UpsampleByData, RepeatsElements) {
   const Inputs inputs{{"x", {{1, 1, 2, 2}, {1, 2, 3, 4}}}, {"s", {{4}, {1, 1, 2, 3}}}};
   const auto y =

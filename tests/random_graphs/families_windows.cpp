@@ -140,7 +140,7 @@ void add_resize(Sketch& s) {
                                   ResizeCoordinates::kPytorchHalfPixel, ResizeCoordinates::kAlignCorners,
                                   ResizeCoordinates::kAsymmetric});
     a.rounding = s.choices.of({ResizeRounding::kRoundPreferFloor, ResizeRounding::kRoundPreferCeil,
-                               ResizeRounding::kFloor, ResizeRounding::kCeil});
+                               ResizeRounding::kFloor, ResizeRounding::kCeil, ResizeRounding::kSimple});
     a.exclude_outside = s.choices.chance(0.2);
   });
 }
