@@ -2,6 +2,7 @@
 #include "host/ops/conv.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/convolution.h"
+#include "host/onnx/dim_bounds.h"
 #include "host/onnx/window.h"
 #include "host/ops/elementwise.h"
 
@@ -89,15 +90,16 @@ void conv_transpose(NodeImport& n, std::optional<size_t> pads, size_t bias) {
     Dim wanted = shape.empty() ? data[2 + i] * window.strides[i] : Dim(shape[i]);
     Dim full = (data[2 + i] - 1) * window.strides[i] + attrs->output_padding[i] +
                ((window.kernel[i] - 1) * window.dilations[i] + 1);
-    Dim total = full - wanted, half = floordiv(total, 2);
-    if (total.is_constant() &&
-        total.value() < 0) {  // the result is larger than the windows reach: zeros at the end
+    Dim total = full - wanted;
+    // Where the result is larger than the windows reach there are zeros at the end.
+    if (total.is_constant() && total.value() < 0) {
       attrs->output_padding[i] -= total.value();
-      total = half = 0;
+      total = 0;
     }
+    const Dim cut = larger(total, 0), half = floordiv(cut, 2);
     bool more_at_begin = mode != "SAME_UPPER";
-    attrs->padding[i] = more_at_begin ? total - half : half;
-    attrs->padding[count + i] = more_at_begin ? half : total - half;
+    attrs->padding[i] = more_at_begin ? cut - half : half;
+    attrs->padding[count + i] = total - attrs->padding[i];  // negative where that depends on an open extent
   }
   n.set(0, add_bias(n, n.add(nn::conv_transpose, {n.input(0), n.input(1)}, attrs), bias));
 }

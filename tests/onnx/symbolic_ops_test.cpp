@@ -57,6 +57,26 @@ TEST(SymbolicGridSample, TakesImagesAndGridsOfAnySize) {
   EXPECT_THAT(output_types(graph), ::testing::ElementsAre("Tensor[(N, 3, P, Q), f32]"));
 }
 
+// Two taps of ones, a step of two: each element twice. Of four there is one too many at each side.
+TEST(SymbolicConvTranspose, HasZerosAtTheEndWhereItsShapeIsLargerThanItsWindowsReach) {
+  const std::string weight = "initializer { name: 'w' data_type: 1 dims: [1, 1, 2] float_data: [1, 1] } ";
+  const Graph graph = imported_graph(
+      open_input("x", "1 1 W") + weight +
+          node("ConvTranspose", "x w", "y",
+               attribute("strides", "type: INTS ints: [2]") +
+                   attribute("output_shape", "type: INTS ints: [6]")),
+      "y");
+  const std::pair<std::vector<double>, std::vector<float>> cases[] = {
+      {{1, 2}, {1, 1, 2, 2, 0, 0}}, {{1, 2, 3}, {1, 1, 2, 2, 3, 3}}, {{1, 2, 3, 4}, {1, 2, 2, 3, 3, 4}}};
+  for (const auto& [x, expected] : cases) {
+    const Given given{{1, 1, static_cast<int64_t>(x.size())}, x};
+    const ConstantPtr y = testing::interpret_function(graph.main, {given.constant()}).at(0);
+    ASSERT_EQ(y->type.shape, (Shape{1, 1, 6}));
+    const std::vector<float> actual(y->as<float>(), y->as<float>() + 6);
+    EXPECT_THAT(actual, ::testing::ElementsAreArray(expected));
+  }
+}
+
 TEST(SymbolicLoss, IsOneNumberOfAnyNumberOfTargets) {
   const Graph graph = imported_graph(
       open_input("x", "N 5 D") + open_input("t", "N D", 7) + node("SoftmaxCrossEntropyLoss", "x t", "y p"),
