@@ -106,9 +106,10 @@ void split(NodeImport& n, const Shape& sizes) {
       n.fail("its num_outputs is {}, but it has {} outputs", n.integer("num_outputs", count), count);
     if (!uneven && provably_different(mod(extent, count), 0))
       n.fail("{} does not split into {} equal parts", x->type.str(), count);
-    Dim chunk = ceildiv(extent, count), left = extent;
+    // Equal parts make the extent only where it is a multiple of their number, which is asked for below.
+    Dim chunk = uneven ? ceildiv(extent, count) : floordiv(extent, count), left = extent;
     for (int64_t i = 0; i < count; ++i) {
-      parts.push_back(smaller(chunk, left));
+      parts.push_back(uneven ? smaller(chunk, left) : chunk);
       left = left - parts.back();
     }
   }

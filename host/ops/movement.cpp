@@ -309,12 +309,13 @@ void add_repeats(OpSet& set) {
 void add_blocks(OpSet& set) {
   OpDef d2s =
       ops::define(nn::depth_to_space, FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
-  d2s.infer = [](const Node& node, Function&) {
+  d2s.infer = [](const Node& node, Function& function) {
     int64_t b = node.attrs_as<BlockAttrs>().block;
     TensorType t = input_type(node, 0);
     require(t.rank() == 4, "the data {} must have 4 dimensions", t.str());
     require(b > 0 && !provably_different(mod(t.shape[1], Dim(b) * b), 0),
             "{} channels do not make blocks of {}x{}", t.shape[1].str(), b, b);
+    ops::unify(mod(t.shape[1], Dim(b) * b), 0, function, node, "channels beside whole blocks");
     t.shape = {t.shape[0], floordiv(t.shape[1], Dim(b) * b), t.shape[2] * b, t.shape[3] * b};
     return std::vector<TensorType>{t};
   };
@@ -332,12 +333,14 @@ void add_blocks(OpSet& set) {
 
   OpDef s2d =
       ops::define(nn::space_to_depth, FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
-  s2d.infer = [](const Node& node, Function&) {
+  s2d.infer = [](const Node& node, Function& function) {
     int64_t b = node.attrs_as<BlockAttrs>().block;
     TensorType t = input_type(node, 0);
     require(t.rank() == 4, "the data {} must have 4 dimensions", t.str());
     require(b > 0 && !provably_different(mod(t.shape[2], b), 0) && !provably_different(mod(t.shape[3], b), 0),
             "{} does not divide into blocks of {}x{}", t.str(), b, b);
+    for (const size_t axis : {size_t{2}, size_t{3}})
+      ops::unify(mod(t.shape[axis], b), 0, function, node, "elements beside whole blocks");
     t.shape = {t.shape[0], t.shape[1] * (Dim(b) * b), floordiv(t.shape[2], b), floordiv(t.shape[3], b)};
     return std::vector<TensorType>{t};
   };

@@ -226,6 +226,36 @@ TEST(SymbolicPad, NeedsWhatItCopies) {
   EXPECT_TRUE(padded("reflect", "1 -1 0 -2").main.constraints.empty()) << "what is cut is not copied";
 }
 
+TEST(SymbolicSplit, IntoEqualPartsNeedsAMultipleOfTheirNumber) {
+  const auto graph = [](int64_t opset, const std::string& rest) {
+    const std::string opsets = fmt::format("opset_import {{ version: {} }} ", opset);
+    const auto proto = parse(open_input("x", "N 4") + node("Split", "x", "y z", rest), {}, "y z", opsets);
+    return import_onnx_bytes(proto.SerializeAsString(), ".");
+  };
+  const Graph equal = graph(13, "");
+  EXPECT_EQ(equal.main.outputs[0]->type, equal.main.outputs[1]->type);
+  EXPECT_TRUE(holds(equal, 6));
+  EXPECT_FALSE(holds(equal, 5));
+  EXPECT_TRUE(holds(graph(18, integer("num_outputs", 2)), 5)) << "the last part may be smaller";
+}
+
+TEST(SymbolicBlocks, NeedExtentsThatDivideIntoThem) {
+  const auto graph = [](const char* op) {
+    return imported_graph(open_input("x", "1 C H W") + node(op, "x", "y", integer("blocksize", 2)), "y");
+  };
+  const auto to_depth = [&](int64_t height, int64_t width) {
+    return hold(graph("SpaceToDepth"), {{"C", 3}, {"H", height}, {"W", width}});
+  };
+  EXPECT_TRUE(to_depth(4, 6));
+  EXPECT_FALSE(to_depth(3, 6));
+  EXPECT_FALSE(to_depth(4, 5));
+  const auto to_space = [&](int64_t channels) {
+    return hold(graph("DepthToSpace"), {{"C", channels}, {"H", 3}, {"W", 5}});
+  };
+  EXPECT_TRUE(to_space(8));
+  EXPECT_FALSE(to_space(6));
+}
+
 // repeat_interleave(x, N, 0) of PyTorch's exporter.
 TEST(SymbolicTile, RepeatsAnAxisThatAOneHotNames) {
   const Graph graph = imported_graph(
