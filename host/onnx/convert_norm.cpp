@@ -7,6 +7,7 @@
 #include "host/ops/elementwise.h"
 #include "host/ops/norm.h"
 #include "host/ops/reduce.h"
+#include "host/ops/support.h"
 
 namespace gantry {
 namespace {
@@ -52,8 +53,9 @@ void convert_batch_norm(NodeImport& n) {
   Value* x = n.input(0);
   if (x->type.rank() < 2) n.fail("its data {} has no channel axis", x->type.str());
   std::vector<Value*> inputs{x};
-  // Statistics may be kept more precisely than the data.
-  for (size_t i = 1; i < 5; ++i) inputs.push_back(n.cast(n.input(i), x->type.dtype));
+  // Statistics may be kept more precisely than the data: a variance of f32 may be beyond f16.
+  const DType own = x->type.dtype, wide = ops::widened(own);
+  for (size_t i = 1; i < 5; ++i) inputs.push_back(n.cast(n.input(i), n.type(i).dtype == own ? own : wide));
   n.set(0, n.add(nn::batch_norm, inputs, attrs));
 }
 

@@ -177,7 +177,9 @@ std::vector<TensorType> infer_batch_norm(const Node& node, Function& function) {
   int64_t axis = node.attrs_as<BatchNormAttrs>().axis;
   ops::require_axis(axis, x.rank());
   for (size_t i = 1; i < 5; ++i) {
-    ops::require_same_dtype(node, 0, i);
+    const DType dtype = input_type(node, i).dtype;
+    require(dtype == x.dtype || dtype == ops::widened(x.dtype), "data of {} do not take statistics of {}",
+            name_of(x.dtype), name_of(dtype));
     require(input_type(node, i).rank() == 1, "scale, bias, mean and variance must be vectors");
     ops::unify(input_type(node, i).shape[0], x.shape[static_cast<size_t>(axis)], function, node,
                "statistics and channels");

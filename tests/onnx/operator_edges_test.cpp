@@ -63,6 +63,14 @@ TEST(OldOperators, BatchNormalization7HasStatisticsOfElements) {
   EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(0, 6, 1, 14));
 }
 
+// A variance of a million is none of f16: its data, 2000 and -1000, are twice and once the deviation.
+TEST(BatchNormalization, OfHalvesTakesStatisticsOfF32AsTheyAre) {
+  OneNode node("", "BatchNormalization", 15);
+  node.input<uint16_t>(DType::kF16, {1, 1, 2}, {0x67D0, 0xE3D0});
+  for (const float statistic : {1.0F, 0.0F, 0.0F, 1e6F}) node.input<float>(DType::kF32, {1}, {statistic});
+  EXPECT_THAT(node.run<uint16_t>(DType::kF16), ElementsAre(0x4000, 0xBC00));  // 2, -1
+}
+
 TEST(OldOperators, ScaledTanhHasAFactorOnEitherSide) {
   const std::vector<float> x{-3, -0.5, 0, 0.25, 20};
   OneNode node("", "ScaledTanh", 1);
