@@ -1,5 +1,5 @@
 // nn.max_positions: where in the data the largest element of each window lies, by its position among all
-// elements of the tensor. Of equal ones the first.
+// elements of the tensor. Of equal ones the first; that of a NaN only where there is nothing else.
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
 #include "host/ops/pool.h"
@@ -30,6 +30,14 @@ struct PositionNest {
   }
 };
 
+/// Whether a later element is the largest in the place of `best`: any number is in that of a NaN.
+Expr precedes(const Expr& value, const Expr& best) {
+  const Expr larger = gt(value, best);
+  if (!is_float(value.type().dtype)) return larger;
+  const auto is_nan = [](const Expr& x) { return call(MathFn::kIsNan, {ops::widen(x)}); };
+  return larger || (is_nan(best) && logical_not(is_nan(value)));
+}
+
 void emit_window(LoopBuilder& b, const PositionNest& nest, const Expr& plane, Expr place) {
   const PoolAttrs& a = nest.attrs;
   const size_t n = a.kernel.size();
@@ -51,7 +59,7 @@ void emit_window(LoopBuilder& b, const PositionNest& nest, const Expr& plane, Ex
       return;
     }
     b.let("value", load(b.input(0), offset), [&](const Expr& value) {
-      b.when(lt(load(where, 0), Expr(0)) || gt(value, load(best, 0)), [&] {
+      b.when(lt(load(where, 0), Expr(0)) || precedes(value, load(best, 0)), [&] {
         b.emit(store(best, 0, value));
         b.emit(store(where, 0, offset));
       });

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "host/ops/det.h"
 #include "host/ops/linear_attention.h"
@@ -162,6 +163,19 @@ TEST(MaxPositions, AreThoseOfTheFirstLargestElementOfEachWindow) {
   for (NestKind kind : kKinds) {
     const auto y = run_nests("nn.max_positions", attrs, {tensor({2, 3, height, width}, x)}, kind);
     EXPECT_EQ(values_of<int64_t>(y[0]), expected);
+  }
+}
+TEST(MaxPositions, AreThoseOfNumbersWhereThereAreSome) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  auto attrs = std::make_shared<PoolAttrs>();
+  attrs->kernel = {3};
+  attrs->strides = {3};
+  attrs->dilations = {1};
+  attrs->padding = {0, 0};
+  const Floats x{nan, 2, 7, 5, nan, 2, nan, nan, nan};
+  for (NestKind kind : kKinds) {
+    const auto y = run_nests("nn.max_positions", attrs, {tensor({1, 1, 9}, x)}, kind);
+    EXPECT_EQ(values_of<int64_t>(y[0]), (std::vector<int64_t>{2, 3, 6}));
   }
 }
 
