@@ -47,7 +47,9 @@ bool Axis::copied() const {
 
 std::optional<double> Axis::known_scale() const {
   if (given_scale != 0) return given_scale;
-  if (!scale_data && in.is_constant() && out.is_constant() && in.value() > 0)
+  if (scale_data) return std::nullopt;
+  if (in == out) return 1.0;
+  if (in.is_constant() && out.is_constant() && in.value() > 0)
     return static_cast<double>(out.value()) / static_cast<double>(in.value());
   return std::nullopt;
 }

@@ -91,6 +91,21 @@ TEST(ResizeByData, TakesARegionThatIsData) {
     expect_same_as_known("Resize", attributes,
                          {{"x", x}, {"r", region}, {"s", {}}, {"z", {{2}, sizes, DType::kI64}}}, 1e-6);
 }
+// By hand: half as wide, the kernel reaches over two elements at each side, of weights 1/4, 1/2, 1/4 and 0; those
+// before the data are the first. An axis that stays, of any extent, is read as it is.
+TEST(ResizeByData, AntialiasesARegionThatIsDataOfAnyNumberOfImages) {
+  const std::string attributes = text_attribute("mode", "linear") + integer("antialias", 1) +
+                                 text_attribute("coordinate_transformation_mode", "tf_crop_and_resize") +
+                                 attribute("axes", "type: INTS ints: [3]");
+  const Given region{{2}, {0, 1}};
+  const std::string nodes = open_input("x", "N 1 1 4") + region.declared("r") +
+                            known("z", {{1}, {2}, DType::kI64}) + node("Resize", "x r - z", "y", attributes);
+  const Graph graph = imported_graph(nodes, "y");
+  const Given x{{3, 1, 1, 4}, {0, 4, 8, 20, 1, 1, 1, 1, -4, 0, 0, 8}};
+  const ConstantPtr y = testing::interpret_function(graph.main, {x.constant(), region.constant()}).at(0);
+  ASSERT_EQ(y->type.shape, (Shape{3, 1, 1, 2}));
+  expect_near({y->as<float>(), y->as<float>() + 6}, {1, 17, 1, 1, -3, 6}, 1e-5);
+}
 TEST(ResizeByData, KeepsTheAspectRatio) {
   for (const char* policy : {"not_larger", "not_smaller"}) {
     const std::string attributes = text_attribute("keep_aspect_ratio_policy", policy) +
