@@ -340,13 +340,13 @@ Status Session::provide_inputs() {
 }
 
 /// Memory of the output's size that nobody holds. Whoever takes every result and drops the one before has the
-/// same two in turns.
+/// same two in turns. One that is held stays the output where there is no memory for another.
 Status Session::provide_output(Output& output) {
-  if (output.memory->is_held()) {
-    if (output.spare == nullptr || output.spare->is_held()) output.spare = std::make_shared<OutputMemory>();
-    std::swap(output.memory, output.spare);
-  }
-  return output.memory->reserve(output.bytes);
+  if (!output.memory->is_held()) return output.memory->reserve(output.bytes);
+  if (output.spare == nullptr || output.spare->is_held()) output.spare = std::make_shared<OutputMemory>();
+  GANTRY_TRY(output.spare->reserve(output.bytes));
+  std::swap(output.memory, output.spare);
+  return Status();
 }
 
 Status Session::prepare() {

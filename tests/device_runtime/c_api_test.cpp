@@ -7,8 +7,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gantry/runtime.h"
+#include "tests/device_runtime/address_space_limit.h"
 #include "tests/device_runtime/loaded_module.h"
 #include "tests/device_runtime/module_builder.h"
 
@@ -93,6 +95,37 @@ TEST_F(CApiTest, TakesAnOutputWithoutACopyAndRunsIntoOtherMemoryWhileItIsHeld) {
   EXPECT_EQ(fourth->dl_tensor.data, freed);
   EXPECT_EQ(static_cast<float*>(third->dl_tensor.data)[0], 21);
   for (DLManagedTensor* tensor : {first, third, fourth}) tensor->deleter(tensor);
+}
+
+TEST(CApi, ATakenOutputStaysAsItIsWhereARunFindsNoMemoryForAnother) {
+  if (!testing::AddressSpaceLimit::is_possible()) GTEST_SKIP() << "nothing limits what this process maps";
+  const testing::LoadedModule loaded(testing::symbolic_module());
+  ASSERT_EQ(loaded.status, GANTRY_OK) << loaded.message;
+  std::vector<float> values(size_t{1} << 19, 1.0f);  // 2 MiB
+  int64_t shape[] = {1 << 17, 4};
+  const DLTensor in{values.data(), {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, nullptr, 0};
+  ASSERT_EQ(gantry_set_input(loaded.session, 0, &in, 0), GANTRY_OK) << gantry_last_error();
+  ASSERT_EQ(gantry_run(loaded.session), GANTRY_OK) << gantry_last_error();
+  DLManagedTensor* taken = nullptr;
+  ASSERT_EQ(gantry_take_output(loaded.session, 0, &taken), GANTRY_OK) << gantry_last_error();
+  const auto* kept = static_cast<const float*>(taken->dl_tensor.data);
+  values[0] = 2;
+  ASSERT_EQ(gantry_set_input(loaded.session, 0, &in, 0), GANTRY_OK) << gantry_last_error();
+  DLTensor out;
+  {
+    const testing::AddressSpaceLimit limit(1 << 20);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(gantry_run(loaded.session), GANTRY_OUT_OF_MEMORY);
+      EXPECT_THAT(gantry_last_error(), HasSubstr("an output needs 2.0 MiB"));
+      EXPECT_EQ(kept[0], 4);
+      EXPECT_EQ(gantry_get_output(loaded.session, 0, &out), GANTRY_INVALID_ARGUMENT);
+    }
+  }
+  ASSERT_EQ(gantry_run(loaded.session), GANTRY_OK) << gantry_last_error();
+  ASSERT_EQ(gantry_get_output(loaded.session, 0, &out), GANTRY_OK) << gantry_last_error();
+  EXPECT_EQ(static_cast<const float*>(out.data)[0], 9);
+  EXPECT_EQ(kept[0], 4);
+  taken->deleter(taken);
 }
 
 TEST_F(CApiTest, ProfilesEachStep) {
