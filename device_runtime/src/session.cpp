@@ -393,6 +393,13 @@ Status Session::before_run() {
 Result<std::byte*> Session::provide_output(uint32_t index, std::span<const int64_t> shape) {
   Output& output = outputs_[index];
   output.bytes = 0;
+  Status status = provide_late_output(output, index, shape);
+  if (status.ok()) return output.memory->data();
+  output.bytes = 0;  // later runs would count what nobody has got
+  return status;
+}
+
+Status Session::provide_late_output(Output& output, uint32_t index, std::span<const int64_t> shape) {
   const uint64_t others = io_bytes() + executor_->taken_workspace_bytes();
   GANTRY_TRY(set_output_shape(output, index, shape));
   const double total = static_cast<double>(others) + static_cast<double>(output.bytes);
@@ -403,8 +410,7 @@ Result<std::byte*> Session::provide_output(uint32_t index, std::span<const int64
                    byte_text(static_cast<double>(others)).c_str(),
                    byte_text(static_cast<double>(memory_limit_)).c_str());
   }
-  GANTRY_TRY(provide_output(output));
-  return output.memory->data();
+  return provide_output(output);
 }
 
 Status Session::allow_workspace(uint64_t bytes) {

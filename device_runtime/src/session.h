@@ -150,6 +150,8 @@ class Session : private RunMemory {
   Status set_output_shape(Output& output, uint32_t index, std::span<const int64_t> shape);
   uint64_t io_bytes() const;
   Result<std::byte*> provide_output(uint32_t output, std::span<const int64_t> shape) override;
+  /// Of a size that shows while the plan runs, if there is room for it beside what is taken.
+  Status provide_late_output(Output& output, uint32_t index, std::span<const int64_t> shape);
   Status allow_workspace(uint64_t bytes) override;
   static Status provide_output(Output& output);
   Status before_run();

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <memory>
+#include <utility>
+
 #include "device_runtime/src/session.h"
 #include "tests/device_runtime/module_builder.h"
 
@@ -246,6 +250,54 @@ TEST_F(CuttingModule, NeverReachesOutsideItsMemory) {
   outside([](auto& b) { b.variant().buffers[2]->offset = b.constant(8); }, "is not aligned");
   outside([](auto& b) { b.variant().buffers[1]->bytes = b.constant(4); }, "bound to a buffer of 4 bytes");
   outside([](auto& b) { b.variant().buffers[2]->bytes = b.symbol("n"); }, "before its symbols have values");
+}
+
+/// Sizes that the data give, and nothing that computes: bytes of the workspace, and the elements of two
+/// outputs of f32. sizes: i64 (3).
+ModuleBuilder late_sizes_module() {
+  ModuleBuilder builder;
+  const uint32_t workspace = builder.symbol("workspace"), none = builder.constant(0);
+  builder.add_input("sizes", {builder.constant(3)}, ElementType::kI64);
+  builder.add_output("first", {builder.symbol("first")});
+  builder.add_output("second", {builder.symbol("second")});
+  add_stretch(builder, none, none);
+  bind(builder, {0, 1, 2}, static_cast<int32_t>(builder.input_buffer(0, builder.constant(24))));
+  add_stretch(builder, workspace, none);
+  const uint32_t nothing = builder.workspace_buffer(none, none);
+  builder.copy(nothing, nothing);
+  builder.manifest.requires_ = {"plan-2"};
+  return builder;
+}
+
+class LateSizes : public ::testing::Test {
+ protected:
+  static constexpr int64_t kMiB = 1 << 20;
+
+  /// `memory_limit` in bytes.
+  void open(uint64_t memory_limit) {
+    auto module = load(late_sizes_module());
+    ASSERT_TRUE(module.ok()) << module.status().message();
+    auto session = Session::create(*module, {.threads = 1, .memory_limit = memory_limit});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    session_ = std::move(*session);
+  }
+  Status run(int64_t workspace, int64_t first, int64_t second) {
+    const int64_t shape[] = {3}, sizes[] = {workspace, first, second};
+    auto storage = session_->input_storage(0, shape);
+    if (!storage.ok()) return storage.status();
+    std::memcpy(storage->data(), sizes, sizeof sizes);
+    return session_->run();
+  }
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(LateSizes, AnOutputThatIsRefusedDoesNotCountInLaterRuns) {
+  open(kMiB);
+  const Status refused = run(0, 1, kMiB);
+  EXPECT_EQ(refused.code(), GANTRY_OUT_OF_MEMORY);
+  EXPECT_THAT(refused.message(), HasSubstr("output 'second' of shape (1048576) needs 4.0 MiB"));
+  const Status status = run(0, 1, 1);
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
 TEST(PlanOfStretches, IsRefusedByNameWhereTheRuntimeLacksAFeature) {
