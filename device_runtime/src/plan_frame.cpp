@@ -119,9 +119,10 @@ Status PlanFrame::reserve(AlignedBuffer& memory, uint64_t bytes, const char* wha
   if (bytes > UINT64_MAX - others)
     return failure(GANTRY_OUT_OF_MEMORY, "%s would be larger than any memory", what);
   GANTRY_TRY(context_.memory->allow_workspace(others + bytes));
-  GANTRY_TRY(memory.reserve(bytes, what));
+  Status status = memory.reserve(bytes, what);
+  // Where the system refuses, what there was is gone.
   context_.taken_bytes = others + memory.capacity();
-  return Status();
+  return status;
 }
 
 Status PlanFrame::begin_stretch(uint32_t index) {
@@ -132,6 +133,7 @@ Status PlanFrame::begin_stretch(uint32_t index) {
   workspace_bytes_ = *bytes;
   Result<uint64_t> kept = context_.dims.get_size(stretch.kept_bytes());
   if (!kept.ok()) return kept.status();
+  kept_[index].bytes = 0;  // what a run before kept goes with its memory
   GANTRY_TRY(reserve(kept_[index].memory, *kept, "the model's workspace"));
   kept_[index].bytes = *kept;
   return Status();

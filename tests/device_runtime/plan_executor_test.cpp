@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "device_runtime/src/session.h"
+#include "tests/device_runtime/address_space_limit.h"
 #include "tests/device_runtime/module_builder.h"
 
 namespace gantry::runtime {
@@ -297,6 +298,20 @@ TEST_F(LateSizes, AnOutputThatIsRefusedDoesNotCountInLaterRuns) {
   EXPECT_EQ(refused.code(), GANTRY_OUT_OF_MEMORY);
   EXPECT_THAT(refused.message(), HasSubstr("output 'second' of shape (1048576) needs 4.0 MiB"));
   const Status status = run(0, 1, 1);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST_F(LateSizes, AWorkspaceThatIsLostDoesNotCountInLaterRuns) {
+  if (!testing::AddressSpaceLimit::is_possible()) GTEST_SKIP() << "nothing limits what this process maps";
+  open(6 * kMiB);
+  ASSERT_TRUE(run(kMiB, 1, 1).ok());
+  {
+    const testing::AddressSpaceLimit limit(kMiB);
+    const Status refused = run(4 * kMiB, 1, 1);
+    EXPECT_EQ(refused.code(), GANTRY_OUT_OF_MEMORY);
+    EXPECT_THAT(refused.message(), HasSubstr("which the system refuses"));
+  }
+  const Status status = run(11 * kMiB / 2, 1, 1);
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
