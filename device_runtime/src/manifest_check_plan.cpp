@@ -48,6 +48,7 @@ Status ManifestChecker::check_stretches(const Variant& variant, const PlanParts&
       return damaged("the memory of stretch %u is not in the list of dimensions", i);
   }
   if (stretches == 0) return Status();
+  GANTRY_TRY(spend(variant.kernels()->size()));
   for (const Kernel* kernel : *variant.kernels()) {
     if (kernel->device() != Device::Cpu)
       return damaged("kernel '%s' runs on a GPU in a plan of stretches", kernel->symbol()->c_str());

@@ -184,6 +184,46 @@ TEST(ModuleReader, SharedPartsCannotAskForEndlessWork) {
   EXPECT_THAT(status.message(), HasSubstr("too large"));
 }
 
+/// The error of a manifest of one variant; beside it there are a dimension and a segment of code.
+Status status_with(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<module_format::Variant> variant) {
+  const std::vector<module_format::DimStep> steps(1, {0, module_format::DimOpcode::Constant});
+  const auto dim = module_format::CreateDimExpr(builder, builder.CreateVectorOfStructs(steps));
+  const auto dims = builder.CreateVector(std::vector(1, dim));
+  const module_format::Segment code(0, 0, module_format::Sha256(), module_format::SegmentKind::Code);
+  const auto segments = builder.CreateVectorOfStructs(std::vector(1, code));
+  const auto none = builder.CreateVector(std::vector<flatbuffers::Offset<module_format::TensorInfo>>());
+  const auto variants = builder.CreateVector(std::vector(1, variant));
+  builder.Finish(module_format::CreateManifest(builder, 0, 0, 0, dims, none, none, 0, segments, variants),
+                 module_format::ManifestIdentifier());
+  const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+  return ModuleContents::from_parts(bytes, {}).status();
+}
+
+TEST(ModuleReader, SharedPlansCannotAskForEndlessWork) {
+  // 10,000 references to one kernel, and as many to one plan, which may have no kernel of a GPU: 100 million looks.
+  constexpr int kMany = 10'000;
+  flatbuffers::FlatBufferBuilder builder;
+  const auto kernel = module_format::CreateKernelDirect(builder, "k", "k");
+  const auto kernels = builder.CreateVector(std::vector(kMany, kernel));
+  const auto outputs = builder.CreateVector(std::vector<flatbuffers::Offset<module_format::PlanOutput>>());
+  const auto buffers = builder.CreateVector(std::vector<flatbuffers::Offset<module_format::Buffer>>());
+  const auto steps = builder.CreateVector(std::vector<flatbuffers::Offset<module_format::Step>>());
+  const auto stretch = module_format::CreateStretch(builder);
+  const auto stretches = builder.CreateVector(std::vector(1, stretch));
+  const auto plan = module_format::CreatePlan(builder, 0, outputs, buffers, steps, stretches);
+  const auto plans = builder.CreateVector(std::vector(kMany, plan));
+  const auto target = builder.CreateString("here");
+  module_format::VariantBuilder variant(builder);
+  variant.add_target(target);
+  variant.add_kernels(kernels);
+  variant.add_buffers(buffers);
+  variant.add_steps(steps);
+  variant.add_plans(plans);
+  const Status status = status_with(builder, variant.Finish());
+  EXPECT_EQ(status.code(), GANTRY_INVALID_MODULE);
+  EXPECT_THAT(status.message(), HasSubstr("too large"));
+}
+
 TEST(ModuleReader, PicksTheHighestRankThatTheCpuSupports) {
   ModuleBuilder builder = static_module();
   CpuInfo cpu;
