@@ -302,6 +302,8 @@ Status ElfParser::read_symbols() {
     if (i == 0) continue;
     Result<std::string> name = symbol_name(symbol);
     if (!name.ok()) return name.status();
+    text_bytes += name->size();
+    if (text_bytes > bytes_.size()) return damaged("the symbols' names overlap");
     if (symbol.st_shndx == SHN_UNDEF) return damaged("it imports '%s'; images import nothing", name->c_str());
     const unsigned type = ELF64_ST_TYPE(symbol.st_info);
     if (type == STT_TLS || type == STT_GNU_IFUNC) {
@@ -318,8 +320,6 @@ Status ElfParser::read_symbols() {
                       segment.file_size);
         });
     if (!in_code) return damaged("function '%s' does not lie in code", name->c_str());
-    text_bytes += name->size();
-    if (text_bytes > bytes_.size()) return damaged("the symbols' names overlap");
     layout_.functions.push_back({*name, symbol.st_value, symbol.st_size});
   }
   std::sort(layout_.functions.begin(), layout_.functions.end(),

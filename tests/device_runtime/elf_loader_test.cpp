@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "gantry/kernel_abi.h"
 #include "tests/device_runtime/module_builder.h"
@@ -134,6 +136,53 @@ TEST(ElfLoader, RefusesSegmentsLargerThanAnyImage) {
   const auto image = with_program_headers(read_testdata("kernels_x86_64.so"), PT_LOAD,
                                           [](Elf64_Phdr& header) { header.p_memsz = uint64_t{1} << 40; });
   EXPECT_THAT(parse_status(image, ElfMachine::kX86_64).message(), HasSubstr("beyond 1.0 GiB"));
+}
+
+/// An image without code whose symbols, all of data, share one name of 511 characters.
+struct SharedNameImage {
+  Elf64_Ehdr header{};
+  Elf64_Phdr programs[2]{};
+  Elf64_Dyn dynamic[5]{};
+  uint32_t hash[2]{};  ///< buckets, symbols
+  Elf64_Sym symbols[9]{};
+  char names[513]{};
+
+  /// `symbols`: with the first, which has no name.
+  explicit SharedNameImage(uint32_t symbol_count) {
+    const uint8_t identity[] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
+    std::memcpy(header.e_ident, identity, sizeof identity);
+    header.e_type = ET_DYN;
+    header.e_machine = EM_X86_64;
+    header.e_version = EV_CURRENT;
+    header.e_phoff = offsetof(SharedNameImage, programs);
+    header.e_phentsize = sizeof(Elf64_Phdr);
+    header.e_phnum = 2;
+    programs[0].p_type = PT_LOAD;
+    programs[0].p_flags = PF_R;
+    programs[0].p_filesz = programs[0].p_memsz = sizeof *this;
+    programs[1].p_type = PT_DYNAMIC;
+    programs[1].p_vaddr = programs[1].p_offset = offsetof(SharedNameImage, dynamic);
+    programs[1].p_filesz = programs[1].p_memsz = sizeof dynamic;
+    dynamic[0] = {DT_HASH, {offsetof(SharedNameImage, hash)}};
+    dynamic[1] = {DT_SYMTAB, {offsetof(SharedNameImage, symbols)}};
+    dynamic[2] = {DT_STRTAB, {offsetof(SharedNameImage, names)}};
+    dynamic[3] = {DT_STRSZ, {sizeof names}};
+    hash[1] = symbol_count;
+    for (uint32_t i = 1; i < symbol_count; ++i) {
+      symbols[i].st_name = 1;
+      symbols[i].st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
+      symbols[i].st_shndx = SHN_ABS;
+    }
+    std::memset(names + 1, 'x', sizeof names - 2);
+  }
+};
+
+TEST(ElfLoader, SharedNamesCannotAskForEndlessWork) {
+  const SharedNameImage one(2), many(9);
+  EXPECT_TRUE(parse_status(std::as_bytes(std::span(&one, 1)), ElfMachine::kX86_64).ok());
+  const Status status = parse_status(std::as_bytes(std::span(&many, 1)), ElfMachine::kX86_64);
+  EXPECT_EQ(status.code(), GANTRY_INVALID_MODULE);
+  EXPECT_THAT(status.message(), HasSubstr("names overlap"));
 }
 
 TEST(ElfLoader, SurvivesEveryTruncation) {
