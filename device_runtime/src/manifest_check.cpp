@@ -184,6 +184,7 @@ Result<const Manifest*> check_manifest(std::span<const std::byte> bytes) {
   if (bytes.size() < 16) return damaged("too short");
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   constexpr uint32_t kMaxDepth = 32;
+  // The last: of tables and strings in lists, each as often as it is referred to (verify_strings.h).
   flatbuffers::Verifier verifier(data, bytes.size(), kMaxDepth, 4 * kMaxTableEntries);
   if (!ManifestBufferHasIdentifier(data) || !VerifyManifestBuffer(verifier))
     return damaged("its structure is broken");

@@ -30,6 +30,8 @@ foreach(layer support machine graph tensor loops ops custom_ops passes codegen c
     install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${include_folder}/${folder} COMPONENT compiler EXCLUDE_FROM_ALL)
   endforeach()
 endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/device_runtime/schema/verify_strings.h
+  DESTINATION ${include_folder}/device_runtime/schema COMPONENT compiler EXCLUDE_FROM_ALL)
 install(FILES ${CMAKE_BINARY_DIR}/generated/module_generated.h DESTINATION ${include_folder}
   COMPONENT compiler EXCLUDE_FROM_ALL)
 install(EXPORT gantry-compiler NAMESPACE gantry:: FILE gantry-compiler-targets.cmake

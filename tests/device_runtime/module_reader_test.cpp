@@ -185,7 +185,8 @@ TEST(ModuleReader, SharedPartsCannotAskForEndlessWork) {
 }
 
 /// The error of a manifest of one variant; beside it there are a dimension and a segment of code.
-Status status_with(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<module_format::Variant> variant) {
+Status status_with(flatbuffers::FlatBufferBuilder& builder,
+                   flatbuffers::Offset<module_format::Variant> variant) {
   const std::vector<module_format::DimStep> steps(1, {0, module_format::DimOpcode::Constant});
   const auto dim = module_format::CreateDimExpr(builder, builder.CreateVectorOfStructs(steps));
   const auto dims = builder.CreateVector(std::vector(1, dim));
@@ -200,7 +201,7 @@ Status status_with(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<
 }
 
 TEST(ModuleReader, SharedPlansCannotAskForEndlessWork) {
-  // 10,000 references to one kernel, and as many to one plan, which may have no kernel of a GPU: 100 million looks.
+  // 10,000 references to one kernel, and as many to one plan, for which all kernels are looked at.
   constexpr int kMany = 10'000;
   flatbuffers::FlatBufferBuilder builder;
   const auto kernel = module_format::CreateKernelDirect(builder, "k", "k");
@@ -222,6 +223,28 @@ TEST(ModuleReader, SharedPlansCannotAskForEndlessWork) {
   const Status status = status_with(builder, variant.Finish());
   EXPECT_EQ(status.code(), GANTRY_INVALID_MODULE);
   EXPECT_THAT(status.message(), HasSubstr("too large"));
+}
+
+TEST(ModuleReader, SharedTextsCannotAskForEndlessWork) {
+  // 3,000 references to one step, whose origin is as many to one empty text: nine million in all.
+  constexpr int kMany = 3'000;
+  flatbuffers::FlatBufferBuilder builder;
+  const auto text = builder.CreateString("");
+  const auto origin = builder.CreateVector(std::vector(kMany, text));
+  const auto numbers = builder.CreateVector(std::vector<uint32_t>());
+  const auto call = module_format::CreateCallKernel(builder, 0, numbers, 0, origin);
+  const auto step = module_format::CreateStep(builder, module_format::Action::CallKernel, call.Union());
+  const auto steps = builder.CreateVector(std::vector(kMany, step));
+  const auto kernels = builder.CreateVector(std::vector<flatbuffers::Offset<module_format::Kernel>>());
+  const auto buffers = builder.CreateVector(std::vector<flatbuffers::Offset<module_format::Buffer>>());
+  module_format::VariantBuilder variant(builder);
+  variant.add_target(text);
+  variant.add_kernels(kernels);
+  variant.add_buffers(buffers);
+  variant.add_steps(steps);
+  const Status status = status_with(builder, variant.Finish());
+  EXPECT_EQ(status.code(), GANTRY_INVALID_MODULE);
+  EXPECT_THAT(status.message(), HasSubstr("its structure is broken"));
 }
 
 TEST(ModuleReader, PicksTheHighestRankThatTheCpuSupports) {
