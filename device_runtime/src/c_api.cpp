@@ -37,7 +37,7 @@ struct GantryModule {
   ModuleContents contents;
   std::mutex mutex;
   std::vector<std::shared_ptr<const Module>> loaded;
-  std::string target;  ///< of the CPU's variant, or of the first if there is none
+  std::string target;  ///< of the variant for this CPU, or of the first if there is none
 };
 
 namespace {
@@ -64,18 +64,27 @@ namespace {
 using gantry::runtime::null_argument;
 using gantry::runtime::report;
 
+/// Whether there is code for a GPU, or for the emulated one.
+bool is_for_gpus(const Manifest& manifest) {
+  using gantry::runtime::has_variant_for;
+  return has_variant_for(manifest, Device::Cuda) || has_variant_for(manifest, Device::CudaEmulated);
+}
+
 Status create_module(Result<ModuleContents> contents, GantryModule** out) {
   if (!contents.ok()) return contents.status();
   const Manifest& manifest = contents->manifest();
   auto module = std::make_unique<GantryModule>();
   module->contents = *contents;
   module->target = manifest.variants()->Get(0)->target()->str();
-  // A module for GPUs alone is loaded when a session says on which.
+  // A module for GPUs alone is loaded when a session says on which; so is one whose CPUs are others.
   if (gantry::runtime::has_variant_for(manifest, Device::Cpu)) {
     auto loaded = Module::create(std::move(*contents));
-    if (!loaded.ok()) return loaded.status();
-    module->target = (*loaded)->variant().target()->str();
-    module->loaded.push_back(std::move(*loaded));
+    if (loaded.ok()) {
+      module->target = (*loaded)->variant().target()->str();
+      module->loaded.push_back(std::move(*loaded));
+    } else if (loaded.status().code() != GANTRY_INCOMPATIBLE || !is_for_gpus(manifest)) {
+      return loaded.status();
+    }
   }
   *out = module.release();
   return Status();

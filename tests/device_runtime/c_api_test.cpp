@@ -224,6 +224,42 @@ TEST_F(CApiTest, RefusesCpusThatNoThreadWouldBePinnedTo) {
   gantry_session_release(session);
 }
 
+/// static_module() for the emulated GPU of this machine, behind a variant for the CPU of another.
+testing::ModuleBuilder for_another_cpu_and_the_emulated_gpu() {
+  using module_format::Architecture;
+  testing::ModuleBuilder builder = testing::static_module();
+  builder.variant().device = module_format::Device::CudaEmulated;
+  auto elsewhere = std::make_unique<module_format::VariantT>(builder.variant());
+  elsewhere->device = module_format::Device::Cpu;
+  elsewhere->target = "elsewhere";
+  const bool is_x86 = testing::running_architecture() == Architecture::X86_64;
+  elsewhere->architecture = is_x86 ? Architecture::AArch64 : Architecture::X86_64;
+  builder.manifest.variants.insert(builder.manifest.variants.begin(), std::move(elsewhere));
+  return builder;
+}
+
+TEST(CApi, LoadsAModuleWhoseCodeForCpusIsForAnotherMachineForItsGpus) {
+  testing::ModuleBuilder builder = for_another_cpu_and_the_emulated_gpu();
+  const auto file = builder.write();
+  GantryModule* module = nullptr;
+  ASSERT_EQ(gantry_module_load_memory(file.data(), file.size(), &module), GANTRY_OK) << gantry_last_error();
+  EXPECT_STREQ(gantry_module_target(module), "elsewhere");
+  GantrySession* session = nullptr;
+  EXPECT_EQ(gantry_session_create(module, nullptr, &session), GANTRY_INCOMPATIBLE);
+  EXPECT_THAT(gantry_last_error(), HasSubstr("'elsewhere' needs another architecture"));
+  GantrySessionOptions options{};
+  options.struct_size = sizeof options;
+  options.device = "cuda-emulated";
+  EXPECT_EQ(gantry_session_create(module, &options, &session), GANTRY_OK) << gantry_last_error();
+  gantry_session_release(session);
+  gantry_module_release(module);
+  // Nobody could ask for anything else.
+  builder.manifest.variants.pop_back();
+  const auto alone = builder.write();
+  EXPECT_EQ(gantry_module_load_memory(alone.data(), alone.size(), &module), GANTRY_INCOMPATIBLE);
+  EXPECT_EQ(module, nullptr);
+}
+
 TEST(CApi, LoadsAFileAndNamesADamagedOne) {
   const auto file = testing::static_module().write();
   char path[] = "/tmp/gantry_c_api_test_XXXXXX";

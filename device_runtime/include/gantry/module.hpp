@@ -106,8 +106,8 @@ inline std::string name_of(const GantryModule* module, const Side& side, std::in
 class Module {
  public:
   /// Maps a module file and loads the best code for this CPU. Fails where the file cannot be read
-  /// (GANTRY_IO_ERROR), is none or damaged (GANTRY_INVALID_MODULE), or has no code for this machine
-  /// (GANTRY_INCOMPATIBLE).
+  /// (GANTRY_IO_ERROR), is none or damaged (GANTRY_INVALID_MODULE), or has no code for this CPU and none for
+  /// GPUs (GANTRY_INCOMPATIBLE).
   static Result<Module> try_load(const std::string& path) {
     GantryModule* module = nullptr;
     const GantryStatus status = gantry_module_load(path.c_str(), &module);
@@ -130,7 +130,8 @@ class Module {
   Module(Module&&) noexcept = default;
   Module& operator=(Module&&) noexcept = default;
 
-  /// The variant chosen for this CPU, such as "x86-64-v4"; lives as long as the module.
+  /// The variant chosen for this CPU, such as "x86-64-v4"; of a module without code for it its first variant.
+  /// Lives as long as the module.
   std::string_view target() const { return gantry_module_target(get()); }
   /// How many inputs and outputs there are; their numbers are those below.
   std::int32_t input_count() const { return gantry_input_count(get()); }

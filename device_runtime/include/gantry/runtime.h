@@ -51,10 +51,11 @@ GANTRY_API const char* gantry_version(void);
 
 /**
  * Maps a module file and loads the best code for this CPU; code for other devices is loaded when a session
- * asks for one. Release with gantry_module_release. The first call asks Linux for the tile registers of AMX
- * where the CPU has them, for all threads of the process; alternate signal stacks must then hold at least
- * getauxval(AT_MINSIGSTKSZ) bytes (11 KiB). Where one is smaller or a sandbox refuses, code that needs AMX is
- * not chosen.
+ * asks for one. Where none of its code for CPUs runs here it fails with GANTRY_INCOMPATIBLE, unless there is
+ * code for GPUs: then a session that asks for the CPU does. Release with gantry_module_release. The first
+ * call asks Linux for the tile registers of AMX where the CPU has them, for all threads of the process;
+ * alternate signal stacks must then hold at least getauxval(AT_MINSIGSTKSZ) bytes (11 KiB). Where one is
+ * smaller or a sandbox refuses, code that needs AMX is not chosen.
  */
 GANTRY_API GantryStatus gantry_module_load(const char* path, GantryModule** out);
 /** As load, from memory; the bytes are copied. */
@@ -64,7 +65,7 @@ GANTRY_API GantryStatus gantry_module_load_in_place(const void* bytes, size_t si
 GANTRY_API void gantry_module_release(GantryModule* module);
 
 /**
- * The variant chosen for this CPU, such as "x86-64-v4"; of a module without code for CPUs its first variant.
+ * The variant chosen for this CPU, such as "x86-64-v4"; of a module without code for it its first variant.
  * Lives as long as the module.
  */
 GANTRY_API const char* gantry_module_target(const GantryModule* module);
