@@ -25,6 +25,11 @@ static_assert(std::is_convertible_v<std::vector<float>&, Span<const float>>);
 static_assert(!std::is_convertible_v<std::vector<double>&, Span<const float>>);
 static_assert(is_same_type(element_type<const std::int64_t>, {kDLInt, 64, 1}));
 static_assert(is_same_type(element_type<bool>, {kDLBool, 8, 1}));
+// What may be borrowed: not what goes with its elements when the call ends.
+static_assert(detail::outlives_call<std::array<float, 6>&> && detail::outlives_call<const float (&)[6]>);
+static_assert(detail::outlives_call<std::span<const float>> && detail::outlives_call<const Span<float>>);
+static_assert(!detail::outlives_call<std::vector<float>> && !detail::outlives_call<std::array<float, 6>>);
+static_assert(!detail::outlives_call<const std::array<float, 6>> && !detail::outlives_call<float[6]>);
 
 /// out = in + 1, f32 (2, 3).
 Module add_one() {

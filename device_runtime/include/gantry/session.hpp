@@ -28,11 +28,19 @@ template <typename Elements>
 using ElementOf =
     std::remove_cv_t<std::remove_pointer_t<decltype(std::data(std::declval<const Elements&>()))>>;
 
+/// Whether a type has its elements inside of it: std::array and arrays.
+template <typename T, typename = void>
+inline constexpr bool holds_elements = std::is_array_v<T>;
+template <typename T>
+inline constexpr bool holds_elements<T, std::void_t<decltype(std::tuple_size<T>::value)>> = true;
+
 /// Whether elements are still there after the call: they have a name, or belong to somebody else than the
 /// argument.
 template <typename Elements>
 inline constexpr bool outlives_call =
-    std::is_lvalue_reference_v<Elements> || std::is_trivially_copyable_v<std::remove_reference_t<Elements>>;
+    std::is_lvalue_reference_v<Elements> ||
+    (std::is_trivially_copyable_v<std::remove_reference_t<Elements>> &&
+     !holds_elements<std::remove_reference_t<Elements>>);
 
 }  // namespace detail
 
