@@ -4,6 +4,7 @@
 
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
+#include "host/ops/repeat.h"
 #include "host/ops/support.h"
 
 namespace gantry {
@@ -11,6 +12,22 @@ namespace {
 
 using ops::input_type;
 using ops::require;
+
+/// What is given with keys of the shape (B, T, G, D): its extents are theirs, the last one perhaps 1, one for
+/// all.
+void require_with_keys(const Shape& given, const Shape& key, const char* name, Function& function,
+                       const Node& node) {
+  const char* const axes[] = {"sequences", "steps", "heads", "features"};
+  const size_t last = given.size() - 1;
+  for (size_t axis = 0; axis < last; ++axis) {
+    const std::string what = fmt::format("{} of keys and {}", axes[axis], name);
+    ops::unify(key[axis], given[axis], function, node, what.c_str());
+  }
+  const Dim &own = given[last], &each = key[last];
+  require(!own.is_constant() || own == Dim(1) || !provably_different(own, each),
+          "{} of {}: {} is neither 1 nor that of keys, {}", axes[last], name, own.str(), each.str());
+  ops::require_repeatable(own, each, function, node);
+}
 
 std::vector<TensorType> infer_linear_attention(const Node& node, Function& function) {
   const auto& a = node.attrs_as<LinearAttentionAttrs>();
@@ -38,6 +55,8 @@ std::vector<TensorType> infer_linear_attention(const Node& node, Function& funct
   same(state[1], key[2], "states and heads");
   same(state[2], key[3], "rows of the state and features of keys");
   same(state[3], value[3], "columns of the state and features of values");
+  if (a.decays) require_with_keys(input_type(node, 4).shape, key, "decays", function, node);
+  if (a.corrects) require_with_keys(input_type(node, count - 1).shape, key, "betas", function, node);
   const auto query_heads = query[2].constant(), heads = key[2].constant();
   require(!heads || *heads > 0, "there are no heads of keys");
   require(!query_heads || !heads || *query_heads % *heads == 0,

@@ -2,6 +2,7 @@
 // Runtime's kernels for CPUs.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "host/support/error.h"
@@ -106,6 +107,60 @@ TEST(MicrosoftLinearAttention, WhatIsNotTakenIsToldByName) {
               ::testing::HasSubstr("2 heads of queries and 3 heads of values do not share each other"));
   EXPECT_THAT(error_of({2, 3, 4}, ""),
               ::testing::HasSubstr("3 heads of queries or keys are not shared by 4 heads"));
+}
+
+/// The error of importing what attends, with the shapes of decays and betas.
+std::string error_with_gates(const std::vector<int64_t>& decay, const std::vector<int64_t>& beta) {
+  const Heads heads{2, 2, 2};
+  Inputs inputs = attention_inputs(heads);
+  inputs[4].second = random(decay, 5);
+  inputs[5].second = random(beta, 6);
+  try {
+    import_onnx_bytes(parse(attention_node(heads), inputs, "y z", kNewest).SerializeAsString(), ".");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(MicrosoftLinearAttention, DecaysAndBetasHaveTheKeysExtents) {
+  using ::testing::HasSubstr;
+  EXPECT_EQ(error_with_gates({1, kSteps, 2}, {1, kSteps, 2}), "no error");
+  EXPECT_EQ(error_with_gates({1, kSteps, 2 * kKey}, {1, kSteps, 1}), "no error");
+  EXPECT_THAT(error_with_gates({1, 1, 2}, {1, kSteps, 2}),
+              HasSubstr("steps of keys and decays: 3 and 1 differ"));
+  EXPECT_THAT(error_with_gates({2, kSteps, 2}, {1, kSteps, 2}),
+              HasSubstr("sequences of keys and decays: 1 and 2 differ"));
+  EXPECT_THAT(error_with_gates({1, kSteps, 4}, {1, kSteps, 2}),
+              HasSubstr("features of decays: 2 is neither 1 nor that of keys, 4"));
+  EXPECT_THAT(error_with_gates({1, kSteps, 2}, {1, 2, 2}),
+              HasSubstr("steps of keys and betas: 3 and 2 differ"));
+  EXPECT_THAT(error_with_gates({1, kSteps, 2}, {1, kSteps, 3}),
+              HasSubstr("heads of betas: 3 is neither 1 nor that of keys, 2"));
+}
+
+/// Whether all constraints hold for these sizes.
+bool takes(const Graph& graph, const std::map<std::string, int64_t>& sizes) {
+  return std::ranges::all_of(graph.main.constraints, [&](const DimConstraint& c) {
+    return c.left.evaluate(sizes) == c.right.evaluate(sizes);
+  });
+}
+
+TEST(MicrosoftLinearAttention, OpenExtentsOfDecaysAndBetasAreThoseOfKeys) {
+  const std::string inputs = open_input("q", "1 T 8") + open_input("k", "1 T 8") + open_input("v", "1 T 12") +
+                             open_input("s", "1 2 4 6") + open_input("g", "1 U F") + open_input("b", "1 V G");
+  const Graph graph = imported_graph(inputs + attention_node({2, 2, 2}), "y z");
+  const auto with = [](const std::string& name, int64_t size) {
+    std::map<std::string, int64_t> sizes{{"T", 3}, {"U", 3}, {"V", 3}, {"F", 2}, {"G", 2}};
+    sizes[name] = size;
+    return sizes;
+  };
+  using Size = std::pair<const char*, int64_t>;
+  for (const auto& [name, size] : {Size("T", 3), Size("F", 8), Size("G", 1)})
+    EXPECT_TRUE(takes(graph, with(name, size))) << name << " " << size;
+  for (const auto& [name, size] : {Size("U", 1), Size("V", 2), Size("F", 4), Size("F", 3), Size("G", 3)})
+    EXPECT_FALSE(takes(graph, with(name, size))) << name << " " << size;
 }
 
 constexpr size_t kBatch = 2, kChannels = 4, kLength = 5, kWindow = 3;
