@@ -24,6 +24,7 @@ std::vector<TensorType> infer_grid_sample(const Node& node, Function& function) 
   ops::require_dtype(x.dtype != DType::kBool, x.dtype);
   require(x.rank() >= 3 && grid.rank() >= 2 && !provably_different(grid.shape.back(), x.rank() - 2),
           "the grid {} has no coordinates of the spatial axes of {}", grid.str(), x.str());
+  ops::unify(grid.shape.back(), x.rank() - 2, function, node, "coordinates and spatial axes");
   ops::unify(x.shape[0], grid.shape[0], function, node, "batches of data and grid");
   Shape shape{x.shape[0], x.shape[1]};
   shape.insert(shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);

@@ -12,13 +12,15 @@ namespace {
 using ops::input_type;
 using ops::require;
 
-std::vector<TensorType> infer_roi(const Node& node, int64_t columns, int64_t height, int64_t width) {
+std::vector<TensorType> infer_roi(const Node& node, Function& function, int64_t columns, int64_t height,
+                                  int64_t width) {
   const TensorType &x = input_type(node, 0), &regions = input_type(node, 1);
   ops::require_float(node, 0);
   ops::require_same_dtype(node, 0, 1);
   require(x.rank() == 4, "the data {} should have 4 dimensions", x.str());
   require(regions.rank() == 2 && !provably_different(regions.shape[1], columns),
           "regions {} should have {} columns", regions.str(), columns);
+  ops::unify(regions.shape[1], columns, function, node, "columns of regions");
   require(height > 0 && width > 0, "a result of {} x {}", height, width);
   return {{x.dtype, {regions.shape[0], x.shape[1], height, width}}};
 }
@@ -37,15 +39,15 @@ std::vector<TensorType> infer_roi_align(const Node& node, Function& function) {
   const TensorType& images = input_type(node, 2);
   require(images.rank() == 1 && (images.dtype == DType::kI64 || images.dtype == DType::kI32),
           "the regions' images {} should be a vector of integers", images.str());
+  std::vector<TensorType> types = infer_roi(node, function, 4, a.height, a.width);
   ops::unify(input_type(node, 1).shape[0], images.shape[0], function, node, "regions and their images");
-  std::vector<TensorType> types = infer_roi(node, 4, a.height, a.width);
   for (const size_t d : {0U, 2U, 3U}) require_readable(d, function, node);
   return types;
 }
 
 std::vector<TensorType> infer_roi_pool(const Node& node, Function& function) {
   const auto& a = node.attrs_as<RoiPoolAttrs>();
-  std::vector<TensorType> types = infer_roi(node, 5, a.height, a.width);
+  std::vector<TensorType> types = infer_roi(node, function, 5, a.height, a.width);
   require_readable(0, function, node);  // parts without rows or columns are not read
   return types;
 }

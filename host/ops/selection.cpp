@@ -156,6 +156,7 @@ std::vector<TensorType> infer_nms(const Node& node, Function& function) {
   ops::require_dtype(boxes.dtype == DType::kF32, boxes.dtype);
   ops::require(boxes.rank() == 3 && !provably_different(boxes.shape[2], 4), "boxes should be (batch, boxes, 4), not {}",
                boxes.str());
+  ops::unify(boxes.shape[2], 4, function, node, "numbers of a box");
   ops::require(scores.rank() == 3 && scores.dtype == DType::kF32, "scores should be f32 (batch, classes, boxes), not {}",
                scores.str());
   ops::require(order.dtype == DType::kI64 && order.rank() == 3, "the order should be i64 of three dimensions, not {}",
@@ -167,6 +168,7 @@ std::vector<TensorType> infer_nms(const Node& node, Function& function) {
   for (size_t i = 0; i < 3; ++i) {
     ops::require(input_type(node, 3 + i).dtype == limits[i] && !provably_different(element_count(input_type(node, 3 + i).shape), 1),
                  "limit {} should be one {}, not {}", i, name_of(limits[i]), input_type(node, 3 + i).str());
+    ops::unify(element_count(input_type(node, 3 + i).shape), 1, function, node, "limits");
   }
   return {{DType::kI64, {element_count(scores.shape), 3}}, {DType::kI64, {1}}};
 }

@@ -137,6 +137,27 @@ TEST(RoiAlign, NeedsDataWhereThereIsARegion) {
   }
 }
 
+/// Whether of the sizes 1 to 7 of K the graph, whose text has inputs and nodes, takes that one alone; N and M
+/// are 3.
+bool takes_only(const std::string& text, int64_t size) {
+  const Graph graph = imported_graph(text, "y");
+  for (int64_t k = 1; k <= 7; ++k) {
+    if (takes(graph, {{"N", 3}, {"M", 3}, {"K", k}}) != (k == size)) return false;
+  }
+  return true;
+}
+
+TEST(OpenAxes, OfRegionsBoxesAndPositionsHaveAsManyNumbersAsTheseAreOf) {
+  const std::string image = open_input("x", "N 2 8 8"), regions = open_input("r", "M K");
+  const std::string images = open_input("i", "M", 7), grid = open_input("g", "N M M K");
+  const std::string boxes = open_input("b", "N M K") + open_input("s", "N 2 M");
+  const std::string pooled = attribute("pooled_shape", "type: INTS ints: [2, 3]");
+  EXPECT_TRUE(takes_only(image + regions + images + node("RoiAlign", "x r i", "y"), 4));
+  EXPECT_TRUE(takes_only(image + regions + node("MaxRoiPool", "x r", "y", pooled), 5));
+  EXPECT_TRUE(takes_only(image + grid + node("GridSample", "x g", "y"), 2));
+  EXPECT_TRUE(takes_only(boxes + node("NonMaxSuppression", "b s", "y"), 4));
+}
+
 TEST(RoiAlign, NeedsNothingOfDataOfKnownSizes) {
   const Graph graph = imported_graph(open_input("x", "1 2 8 8") + open_input("r", "M 4") +
                                          open_input("i", "M", 7) + node("RoiAlign", "x r i", "y"),
