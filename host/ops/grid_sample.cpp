@@ -2,6 +2,7 @@
 #include "host/ops/grid_sample.h"
 
 #include "host/ops/families.h"
+#include "host/ops/readable.h"
 #include "host/ops/support.h"
 
 namespace gantry {
@@ -26,6 +27,10 @@ std::vector<TensorType> infer_grid_sample(const Node& node, Function& function) 
           "the grid {} has no coordinates of the spatial axes of {}", grid.str(), x.str());
   ops::unify(grid.shape.back(), x.rank() - 2, function, node, "coordinates and spatial axes");
   ops::unify(x.shape[0], grid.shape[0], function, node, "batches of data and grid");
+  const Shape positions(grid.shape.begin(), grid.shape.end() - 1);
+  for (size_t d = 2; d < x.shape.size(); ++d)  // positions are brought into the data
+    ops::require_readable(x.shape[d], positions, function, node,
+                          fmt::format("axis {} of {} has nothing that a position could be of", d, x.str()));
   Shape shape{x.shape[0], x.shape[1]};
   shape.insert(shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
   return {{x.dtype, shape}};

@@ -4,6 +4,7 @@
 
 #include "host/ops/families.h"
 #include "host/ops/movement.h"
+#include "host/ops/readable.h"
 #include "host/ops/sequence.h"
 #include "host/ops/support.h"
 
@@ -22,16 +23,9 @@ void require_indices(const Node& node, size_t i) {
   require(dtype == DType::kI64 || dtype == DType::kI32, "indices must be i64 or i32, not {}", name_of(dtype));
 }
 
-/// Positions are brought to one that the axis has: it has an element, where there is any of `indices`.
+/// Positions are brought to one that the axis has.
 void require_readable(const Dim& extent, const Shape& indices, Function& function, const Node& node) {
-  Dim any = 1;  // 0 where there is none
-  for (const Dim& dim : indices) {
-    const Dim one = min(dim, 1);
-    const auto left = (extent - one).lower_bound();
-    if (one == Dim(0) || (left && *left >= 0)) return;
-    if (!(one == Dim(1))) any = any * dim;
-  }
-  ops::require_at_least(extent - min(any, 1), 0, function, node, "cannot read from an axis of extent 0");
+  ops::require_readable(extent, indices, function, node, "cannot read from an axis of extent 0");
 }
 
 /// Whether that is known. Then none is read when the model runs, and any value stands for an element.

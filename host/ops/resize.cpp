@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "host/ops/families.h"
+#include "host/ops/readable.h"
 #include "host/ops/resize_axis.h"
 #include "host/ops/support.h"
 
@@ -268,6 +269,15 @@ std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& 
   return {compute(to_exprs(node.result()->type.shape), body, "resize")};
 }
 
+/// What is copied reads nothing that there is not, and sizes that follow from a scale are 0 where the data's is.
+void require_data(const Node& node, size_t d, Function& function) {
+  const auto& a = node.attrs_as<ResizeAttrs>();
+  const Dim &extent = input_type(node, 0).shape[d], &size = a.sizes[d];
+  const bool scaled = (!a.scales.empty() && a.scales[d] != 0) || ops::has_input(node, 1);
+  if (size == extent || (scaled && !size.is_constant())) return;
+  ops::require_readable(extent, {size}, function, node, "cannot resize an axis of extent 0");
+}
+
 std::vector<TensorType> infer_resize(const Node& node, Function& function) {
   const auto& a = node.attrs_as<ResizeAttrs>();
   const TensorType& x = input_type(node, 0);
@@ -285,8 +295,7 @@ std::vector<TensorType> infer_resize(const Node& node, Function& function) {
                        "scale of each axis");
     require(!x.shape[d].is_constant() || x.shape[d].value() > 0 || a.sizes[d] == x.shape[d],
             "cannot resize an axis of extent 0");
-    if (a.sizes[d].is_constant() && a.sizes[d].value() > 0)
-      ops::require_at_least(x.shape[d], 1, function, node, "cannot resize an axis of extent 0");
+    require_data(node, d, function);
   }
   for (size_t i : {size_t{1}, size_t{2}}) {
     const auto count = static_cast<int64_t>(i * rank);

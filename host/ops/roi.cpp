@@ -4,6 +4,7 @@
 
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
+#include "host/ops/readable.h"
 #include "host/ops/support.h"
 
 namespace gantry {
@@ -28,9 +29,7 @@ std::vector<TensorType> infer_roi(const Node& node, Function& function, int64_t 
 /// Places are brought into the data: axis `d` of those has an element, where there is a region.
 void require_readable(size_t d, Function& function, const Node& node) {
   const TensorType &x = input_type(node, 0), &regions = input_type(node, 1);
-  const auto least = x.shape[d].lower_bound();
-  if (least && *least >= 1) return;
-  ops::require_at_least(x.shape[d] - min(regions.shape[0], 1), 0, function, node,
+  ops::require_readable(x.shape[d], {regions.shape[0]}, function, node,
                         fmt::format("axis {} of {} has nothing that a region could be of", d, x.str()));
 }
 

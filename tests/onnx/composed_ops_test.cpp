@@ -175,12 +175,52 @@ TEST(MaxRoiPool, NeedsAnImageWhereThereIsARegion) {
   EXPECT_FALSE(takes(graph, {{"N", 0}, {"H", 4}, {"M", 3}}));
 }
 
+TEST(GridSample, NeedsDataWhereThereIsAPosition) {
+  const Graph graph = imported_graph(
+      open_input("x", "N 2 H W") + open_input("g", "N P Q 2") + node("GridSample", "x g", "y"), "y");
+  EXPECT_TRUE(takes(graph, {{"N", 1}, {"H", 1}, {"W", 1}, {"P", 3}, {"Q", 3}}));
+  EXPECT_TRUE(takes(graph, {{"N", 1}, {"H", 0}, {"W", 4}, {"P", 0}, {"Q", 3}}));
+  for (const char* empty : {"H", "W"}) {
+    std::map<std::string, int64_t> sizes{{"N", 1}, {"H", 4}, {"W", 4}, {"P", 3}, {"Q", 3}};
+    sizes[empty] = 0;
+    EXPECT_FALSE(takes(graph, sizes)) << empty;
+  }
+}
+
 TEST(Resize, NeedsAnElementForASizeThatIsGiven) {
   const std::string sizes = constants("sizes", {{4}, {1, 2, 5, 8}, DType::kI64});
   const Graph graph =
       imported_graph(open_input("x", "1 2 H 8") + sizes + node("Resize", "x - - sizes", "y"), "y");
   EXPECT_TRUE(takes(graph, {{"H", 1}}));
   EXPECT_FALSE(takes(graph, {{"H", 0}}));
+}
+
+/// x (1, 2, H, 8), changed by those nodes to `z`, resized to the shape of `of`.
+Graph resized_to_shape(const std::string& nodes, const std::string& of, const std::string& inputs = "") {
+  return imported_graph(open_input("x", "1 2 H 8") + inputs + nodes + node("Shape", of, "sizes") +
+                            node("Resize", "z - - sizes", "y"),
+                        "y");
+}
+
+TEST(Resize, NeedsAnElementForASizeOfAnotherTensor) {
+  const Graph other = resized_to_shape(node("Identity", "x", "z"), "l", open_input("l", "1 2 L 8"));
+  EXPECT_TRUE(takes(other, {{"H", 1}, {"L", 5}}));
+  EXPECT_TRUE(takes(other, {{"H", 0}, {"L", 0}}));
+  EXPECT_FALSE(takes(other, {{"H", 0}, {"L", 3}}));
+  const std::string scales = constants("scales", {{4}, {1, 1, 0.5, 1}});
+  const Graph half = resized_to_shape(scales + node("Resize", "x - scales", "z"), "x");
+  EXPECT_TRUE(takes(half, {{"H", 0}}) && takes(half, {{"H", 2}}));
+  EXPECT_FALSE(takes(half, {{"H", 1}}));
+}
+
+TEST(Resize, NeedsNothingMoreWhereASizeMeansThatThereAreElements) {
+  const std::string scales = constants("scales", {{4}, {1, 1, 2, 1}});
+  EXPECT_TRUE(resized_to_shape(scales + node("Resize", "x - scales", "z"), "x").main.constraints.empty());
+  const std::string pairs = attribute("kernel_shape", "type: INTS ints: [2, 1]") +
+                            attribute("strides", "type: INTS ints: [2, 1]");
+  const Graph pooled = resized_to_shape(node("MaxPool", "x", "z", pairs), "x");
+  ASSERT_EQ(pooled.main.constraints.size(), 1U) << "that the window fits";
+  EXPECT_TRUE(takes(pooled, {{"H", 2}}) && !takes(pooled, {{"H", 1}}));
 }
 
 TEST(MaxRoiPool, TakesTheLargestElementOfEachPartOfARegion) {
