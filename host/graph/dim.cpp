@@ -297,7 +297,7 @@ Dim Dim::substitute(const std::map<std::string, Dim>& bindings) const {
     for (const AtomPtr& atom : term.factors) {
       if (atom->kind == AtomKind::kSymbol) {
         auto found = bindings.find(atom->text);
-        product = product * (found == bindings.end() ? symbol(atom->text) : found->second);
+        product = product * (found == bindings.end() ? DimNode::wrap({DimTerm{1, {atom}}}) : found->second);
       } else {
         product = product * apply(atom->kind, atom->a.substitute(bindings), atom->b.substitute(bindings));
       }

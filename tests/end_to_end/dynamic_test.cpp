@@ -257,6 +257,27 @@ TEST(Dynamic, AModuleMayHaveProgramsForSomeSizesAndAgreesWithItself) {
   }
 }
 
+TEST(Dynamic, ASpecializationKeepsTheRangesOfTheSizesThatItLeavesOpen) {
+  // The range alone says that there is one window.
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(N, 2, L), f32]) -> Tensor[(N, 3, 1), f32] {\n  where L in 1..7\n"
+      "  %0 = nn.conv(%x, const(f32, [3, 2, 1], [1, 2, -3, 4, 5, -6]), channels=3, kernel=[1], strides=[8], "
+      "dilations=[1], padding=(0, 1))\n"
+      "  %1 = nn.batch_norm(%0, const(f32, [3], [2, 3, 4]), const(f32, [3], [1, -1, 0]), "
+      "const(f32, [3], [0, 1, 2]), const(f32, [3], [1, 4, 9]))\n  return %1\n}\n",
+      op_set());
+  CompileOptions options;
+  options.targets = {find_target("native")};
+  options.specializations = {{{"N", 1}}};
+  testing::LocalModel general(testing::compile_to_bytes(graph)),
+      specialized(serialize_module(compile_graph(graph, options)));
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 2, 5}, {2, 2, 5}}) {
+    const std::vector<ConstantPtr> inputs{testing::random_tensor(DType::kF32, shape, 1)};
+    EXPECT_LE(worst_error(specialized.run(inputs), general.run(inputs)), kTolerance);
+  }
+  EXPECT_THROW(specialized.run({testing::random_tensor(DType::kF32, {1, 2, 8}, 1)}), std::runtime_error);
+}
+
 TEST(Dynamic, SizesThatASpecializationCannotHaveAreErrors) {
   const Graph symbolic = import_onnx_bytes(build_zoo_model("lstm", {.dynamic = true}), "", {{{}, {{"batch", DimRange{1, 8}}}}});
   const auto error_of = [&](const std::map<std::string, int64_t>& sizes) -> std::string {

@@ -149,6 +149,13 @@ TEST(Dim, WhatIsLeftOfADivisionAndProductsAreAsSumsAre) {
   }
 }
 
+TEST(Dim, SymbolsThatAreNotReplacedKeepTheirRanges) {
+  const Dim few = Dim::symbol("L", {1, 7});
+  EXPECT_EQ((few * N + T).substitute({{"N", 1}}).symbol_ranges().at("L"), (DimRange{1, 7}));
+  EXPECT_EQ(floordiv(few * N, 8).substitute({{"N", 1}}), Dim(0));
+  EXPECT_EQ(max(few + N, T).substitute({{"N", 0}, {"T", 7}}), Dim(7));
+}
+
 TEST(Dim, DivisionRoundsTowardsMinusInfinity) {
   EXPECT_EQ(floordiv(Dim(-7), Dim(2)).value(), -4);
   EXPECT_EQ(mod(Dim(-7), Dim(2)).value(), 1);
