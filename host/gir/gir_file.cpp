@@ -108,6 +108,7 @@ void write_gir(const GirFiles& files, const std::filesystem::path& path) {
   OutputFile text(path);
   text.write(files.text);
   if (!files.weights.empty()) {
+    text.flush();  // so that a full disk leaves no new weights beside an old text
     const SafetensorsLayout layout = safetensors_layout(files.weights);
     OutputFile weights(weights_path(path));
     weights.write(layout.head);

@@ -186,9 +186,13 @@ void OutputFile::write(const void* bytes, size_t size) {
   written_ += size;
 }
 
-void OutputFile::commit(bool durable) {
+void OutputFile::flush(bool durable) {
   if (std::fflush(file_) != 0) fail(errno);
   if (durable && temporary_ && ::fsync(::fileno(file_)) != 0) fail(errno);
+}
+
+void OutputFile::commit(bool durable) {
+  flush(durable);
   std::FILE* file = file_;
   file_ = nullptr;
   if (std::fclose(file) != 0) fail(errno);

@@ -59,6 +59,9 @@ class OutputFile {
   /// Bytes so far, whatever they are written to.
   uint64_t written() const { return written_; }
 
+  /// What is written is in the file then, `durable` on the disk: none of it can fail at commit() for want of
+  /// room.
+  void flush(bool durable = true);
   /// Gives the file its name, `durable` after waiting until it is on the disk: what can be made again need
   /// not be, where readers notice if a power failure has cut it.
   void commit(bool durable = true);

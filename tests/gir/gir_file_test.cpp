@@ -1,5 +1,8 @@
 // Graph text as files, with weights beside it.
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "host/gir/gir_file.h"
 #include "host/ops/op.h"
@@ -62,6 +65,31 @@ TEST(GirFile, AGraphIsTheSameBehindItsFiles) {
             std::string(reinterpret_cast<const char*>(after.bytes), after.size));
   EXPECT_THAT(folder.read("m.gir"), StartsWith("gir 1\nmodel \"dense\"\nweights \"m.gir.weights\"\nfn @main("));
   EXPECT_THAT(folder.read("m.gir.weights"), HasSubstr("{\"w\":{\"data_offsets\":[0,128],\"dtype\":\"F32\",\"shape\":[8,4]}}"));
+}
+
+TEST(GirFile, ADiskThatFillsUpWithTheTextLeavesTheWeightsAsTheyWere) {
+  const testing::Folder folder;
+  const auto path = folder.write("m.gir", "an old text");
+  folder.write("m.gir.weights", "its weights");
+  GirFiles files = gir_files(dense_graph(), ops(), path);
+  constexpr size_t kRoom = 1024;  // for the weights alone
+  files.text.append(2 * kRoom, '\n');
+  // A limit on the size of files fails writes as a full disk does.
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{kRoom, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  std::string message;
+  try {
+    write_gir(files, path);
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_THAT(message, HasSubstr("m.gir: cannot be written"));
+  EXPECT_EQ(folder.read("m.gir"), "an old text");
+  EXPECT_EQ(folder.read("m.gir.weights"), "its weights");
 }
 
 TEST(GirFile, ATextWithoutLargeConstantsHasNoWeights) {
