@@ -70,9 +70,10 @@ class NormMerger {
     if (norm->result()->type.dtype != DType::kF32) return;
     const auto first = channel_slice(norm->inputs[0]);
     const auto rest = affine_slice(concatenation.inputs[1]);
-    if (!first || !rest || function_.only_user(concatenation.inputs[1]) == nullptr || first->data != rest->slice.data) return;
-    const Dim channels = first->data->type.shape[1];
-    if (first->begin != 0 || first->end != rest->slice.begin || !(channels == Dim(rest->slice.end))) return;
+    if (!first || !rest || function_.only_user(concatenation.inputs[1]) == nullptr) return;
+    if (first->data != rest->slice.data || !(first->data->type.shape[1] == Dim(rest->slice.end))) return;
+    // No attribute says that no channels are normalised: GroupNormAttrs::normalized is 0 where all are.
+    if (first->begin != 0 || first->end == 0 || first->end != rest->slice.begin) return;
     replace(concatenation, *norm, first->end, *rest);
   }
 

@@ -310,6 +310,19 @@ TEST(CanonicalizeOps, ChannelsAreNotSplitToNormaliseSomeOfThem) {
                       "  return %2\n}"));
 }
 
+TEST(CanonicalizeOps, NormalisationsOfNoChannelsStay) {
+  const std::string text =
+      "fn @main(%x: Tensor[(N, 2, H, W), f32]) -> Tensor[(N, 2, H, W), f32] {\n"
+      "  %0 = strided_slice(%x, begin=(0, 0, 0, 0), end=(N, 0, H, W), strides=[1, 1, 1, 1])\n"
+      "  %1 = nn.instance_norm(%0, const(f32, [0], []), const(f32, [0], []))\n"
+      "  %2 = strided_slice(%x, begin=(0, 0, 0, 0), end=(N, 2, H, W), strides=[1, 1, 1, 1])\n"
+      "  %3 = multiply(%2, const(f32, [2, 1, 1], [3, 4]))\n"
+      "  %4 = add(%3, const(f32, [2, 1, 1], [5, 6]))\n"
+      "  %5 = concatenate(%1, %4, axis=1)\n  return %5\n}";
+  EXPECT_THAT(after(text, [](Graph& graph) { find_pass("merge_split_norm")->run(graph, fresh_context()); }),
+              IsGraph(text));
+}
+
 const std::string kGelu =
     "fn @main(%x: Tensor[(N, 8), f32]) -> Tensor[(N, 8), f32] {\n  %0 = nn.gelu(%x)\n  return %0\n}";
 
