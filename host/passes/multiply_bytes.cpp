@@ -125,23 +125,35 @@ Value* rewritten_matmul(const Rewriter& rewriter, const Node& node) {
   return product_of_bytes(rewriter.before(node), *data, weight.name, *bytes);
 }
 
-/// A zero point of bytes, which no type says once it is i32.
-bool is_byte(const Value& zero_point) {
+/// The type of a zero point that was a byte, which its own no longer says once it is i32.
+std::optional<DType> byte_type(const Value& zero_point) {
   const Node* wide = producer_of(&zero_point, op::cast);
-  return wide != nullptr &&
-         (wide->inputs[0]->type.dtype == DType::kU8 || wide->inputs[0]->type.dtype == DType::kI8);
+  if (wide == nullptr) return std::nullopt;
+  const DType dtype = wide->inputs[0]->type.dtype;
+  return dtype == DType::kU8 || dtype == DType::kI8 ? std::optional(dtype) : std::nullopt;
+}
+
+/// Of how many products of data less a zero point and weights i32 holds the sum; 0 where the zero point may be
+/// no byte.
+int64_t most_products(const Bytes& bytes) {
+  constexpr int64_t kLargestWeight = 128, kLargestDifference = 255;
+  int64_t difference = kLargestDifference;
+  if (bytes.zero_point != nullptr) {
+    const std::optional<DType> dtype = byte_type(*bytes.zero_point);
+    if (!dtype) return 0;
+    if (*dtype != bytes.data->type.dtype) difference += 128;  // 255 less -128, or -128 less 255
+  }
+  return std::numeric_limits<int32_t>::max() / (difference * kLargestWeight);
 }
 
 /// In place of a product of f32; null where it is none of bytes, or i32 might not hold its sums.
 Value* rewritten_dense(const Rewriter& rewriter, const Node& node) {
-  constexpr int64_t kLargestProduct = 255 * 128;  // of a byte less another, and a weight
   const DenseAttrs* attrs = node.match(nn::dense);
   if (attrs == nullptr || !attrs->as_in_model()) return nullptr;
   const Value& weight = *node.inputs[1];
   if (!is_matrix(weight, DType::kF32)) return nullptr;
   const std::optional<Bytes> data = as_bytes(*node.inputs[0]);
-  if (!data || (data->zero_point != nullptr && !is_byte(*data->zero_point))) return nullptr;
-  if (weight.type.shape[0].value() > std::numeric_limits<int32_t>::max() / kLargestProduct) return nullptr;
+  if (!data || weight.type.shape[0].value() > most_products(*data)) return nullptr;
   const std::optional<ByteWeight> bytes = byte_weight<float>(*weight.constant, false);
   if (!bytes) return nullptr;
   const Builder build = rewriter.before(node);

@@ -94,6 +94,22 @@ TEST(MultiplyBytes, FloatsThatMayBeNoBytesStay) {
     EXPECT_THAT(multiplied(text), IsGraph(text));
 }
 
+TEST(MultiplyBytes, FloatsStayWhereI32MightNotHoldTheirSums) {
+  const auto deep = [](const char* zero_point, int64_t depth) {
+    return fmt::format(
+        "fn @main(%x: Tensor[(N, {1}), u8], %z: Tensor[(), {0}]) -> Tensor[(N, 1), f32] {{\n"
+        "  %0 = cast(%x, to=i32)\n  %1 = cast(%z, to=i32)\n  %2 = subtract(%0, %1)\n  %3 = cast(%2, to=f32)\n"
+        "  %4 = nn.dense(%3, @w: Tensor[({1}, 1), f32], units=1)\n  return %4\n}}",
+        zero_point, depth);
+  };
+  // Bytes of one type differ by 255 at most, u8 and i8 by 383; a weight is 128 at most.
+  constexpr int64_t kOfOneType = 65793, kOfTwo = 43804;
+  for (const auto& [zero_point, most] : {std::pair("u8", kOfOneType), std::pair("i8", kOfTwo)}) {
+    EXPECT_THAT(multiplied(deep(zero_point, most)), ::testing::HasSubstr("nn.dense(%x, ")) << zero_point;
+    EXPECT_THAT(multiplied(deep(zero_point, most + 1)), IsGraph(deep(zero_point, most + 1))) << zero_point;
+  }
+}
+
 TEST(MultiplyBytes, IsForTargetsThatMultiplyThem) {
   EXPECT_FALSE(find_pass("multiply_bytes")->applies(fresh_context()));
 }
