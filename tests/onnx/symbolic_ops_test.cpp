@@ -143,6 +143,17 @@ TEST(SymbolicGather, NeedsAnElementForAnIndex) {
   EXPECT_TRUE(hold(open, {{"N", 1}, {"M", 2}}));
 }
 
+TEST(SymbolicPieces, SayNothingOfTheSignalThatAlwaysHolds) {
+  const std::string size = "initializer { name: 'size' data_type: 7 int64_data: 8 } ",
+                    step = "initializer { name: 'step' data_type: 7 int64_data: 3 } ";
+  const Graph transformed =
+      imported_graph(open_input("x", "1 L 1") + size + step + node("STFT", "x step - size", "y"), "y");
+  EXPECT_TRUE(transformed.main.constraints.empty());
+  const std::string pieces = "domain: 'com.microsoft' " + integer("size", 8) + integer("step", 3);
+  const Graph unfolded = imported_graph(open_input("x", "1 L") + node("UnfoldTensor", "x", "y", pieces), "y");
+  EXPECT_TRUE(unfolded.main.constraints.empty());
+}
+
 TEST(SymbolicGather, NeedsNothingWhereThereIsOne) {
   const Gathering some[] = {{"Gather", "30 4", "N M"}, {"Gather", "N 4", "N M"}};
   for (const Gathering& each : some) EXPECT_TRUE(each.graph().main.constraints.empty()) << each.data;
