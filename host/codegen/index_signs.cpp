@@ -3,7 +3,11 @@
 namespace gantry {
 
 void IndexSigns::set_at_least(const VarNode* var, const Expr& low) {
-  if (is_non_negative(low)) set_non_negative(var);
+  if (is_non_negative(low)) {
+    set_non_negative(var);
+  } else {
+    non_negative_.erase(var);
+  }
 }
 
 bool IndexSigns::is_non_negative(const Expr& e) const {

@@ -11,7 +11,8 @@ namespace gantry {
 class IndexSigns {
  public:
   void set_non_negative(const VarNode* var) { non_negative_.insert(var); }
-  /// The variable is `low` or more.
+  /// The variable is `low` or more, which is all that is known of it: in one copy of a loop's body it may be
+  /// less than in the one before.
   void set_at_least(const VarNode* var, const Expr& low);
   /// Symbols of dimensions are >= 0.
   bool is_non_negative(const Expr& e) const;

@@ -178,6 +178,7 @@ class BlockEmulation : public StmtMutator {
     stored_lets_[var] = load(room, index);
     Stmt body = for_block(node.body);
     stored_lets_.erase(var);
+    varying_.erase(var);
     return allocate(room, block({define, body}));
   }
 

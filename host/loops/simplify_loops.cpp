@@ -27,6 +27,7 @@ class LoopSimplifier : public StmtMutator {
       (void)inserted;
       return mutate_stmt(node->body);
     }
+    unbind(node->var);
     simplifier_.bind(node->var, low, extent);
     Stmt body = mutate_stmt(node->body);
     bool same = low.same_as(node->low) && extent.same_as(node->extent) && body.same_as(node->body);
@@ -38,12 +39,14 @@ class LoopSimplifier : public StmtMutator {
       if (constant_of(node->grid[i]) == 1) {
         bindings_.insert_or_assign(node->block_vars[i].as<VarNode>(), Expr(0));
       } else {
+        unbind(node->block_vars[i]);
         simplifier_.bind(node->block_vars[i], Expr(0), simplify(node->grid[i]));
       }
     }
     if (node->threads == 1) {
       bindings_.insert_or_assign(node->thread_var.as<VarNode>(), Expr(0));
     } else {
+      unbind(node->thread_var);
       simplifier_.bind(node->thread_var, Expr(0), Expr(node->threads));
     }
     return StmtMutator::mutate_launch(node, self);
@@ -100,6 +103,7 @@ class LoopSimplifier : public StmtMutator {
       bindings_.insert_or_assign(node->var.as<VarNode>(), value);
       return mutate_stmt(node->body);
     }
+    unbind(node->var);
     Stmt body = mutate_stmt(node->body);
     return value.same_as(node->value) && body.same_as(node->body) ? self : let(node->var, value, body);
   }
@@ -114,9 +118,11 @@ class LoopSimplifier : public StmtMutator {
     if (!e) return e;
     return simplifier_.simplify(bindings_.empty() ? e : mutate(e));
   }
+  /// Copies of a loop's body have the same variables: what one is in a copy it need not be in the next.
+  void unbind(const Expr& var) { bindings_.erase(var.as<VarNode>()); }
 
   Simplifier simplifier_;
-  std::unordered_map<const VarNode*, Expr> bindings_;  ///< variables of loops that are gone
+  std::unordered_map<const VarNode*, Expr> bindings_;  ///< variables of loops and lets that are gone
 };
 
 }  // namespace

@@ -85,6 +85,7 @@ class Widener {
   Stmt widen_for(const ForNode* node) {
     Expr low = widen(node->low), extent = widen(node->extent);
     if (low.type().lanes > 1 || extent.type().lanes > 1) throw CannotVectorize();
+    simplifier_.bind(node->var, node->low, node->extent);  // a copy of the loop may have had other bounds
     return for_loop_like(*node, node->var, low, extent, widen(node->body));
   }
 
@@ -105,8 +106,12 @@ class Widener {
 
   Stmt widen_let(const LetStmtNode* node) {
     Expr value = widen(node->value);
-    if (value.type().lanes == 1) return let(node->var, value, widen(node->body));
     const auto* var = node->var.as<VarNode>();
+    if (value.type().lanes == 1) {
+      // In a copy of the statement before it may have been a vector.
+      if (widened_.erase(var) > 0) memo_.clear();
+      return let(node->var, value, widen(node->body));
+    }
     Expr wide = std::make_shared<VarNode>(var->name, value.type(), false);
     widened_[var] = wide;
     memo_.clear();

@@ -404,6 +404,20 @@ TEST(Division, FloorsForEverySignOfItsOperands) {
   }
 }
 
+TEST(Division, OfAVariableThatIsNegativeInTheSecondCopyOfALoopsBodyRoundsDown) {
+  const Buffer out = argument("out", DType::kI64, 16);
+  const Expr r = make_var("r"), p = make_var("p");
+  const Stmt copies = block({let(p, r * 2, store(out, r * 2, mod(p, 3))),
+                             let(p, r * 2 - 3, store(out, r * 2 + 1, mod(p, 3)))});
+  std::vector<int64_t> result(16, -1);
+  const Stmt loop = for_loop(r, 0, 8, LoopKind::kSerial, copies);
+  ASSERT_EQ(run_kernel(make_kernel("copies", {out}, loop), {result.data()}), 0);
+  for (int64_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(result[static_cast<size_t>(2 * i)], 2 * i % 3) << i;
+    EXPECT_EQ(result[static_cast<size_t>(2 * i + 1)], (2 * i + 3) % 3) << i;  // 6 more than there
+  }
+}
+
 TEST_P(OnEveryLevel, FloatsBecomeIntegersBySaturation) {
   Buffer in = argument("in", DType::kF32, 8), i8 = argument("i8", DType::kI8, 8),
          u8 = argument("u8", DType::kU8, 8), i64 = argument("i64", DType::kI64, 8);

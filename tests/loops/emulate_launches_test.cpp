@@ -83,6 +83,21 @@ TEST_P(EmulateLaunches, ALetThatDiffersBetweenThreadsKeepsItsValueAcrossABarrier
   for (int i = 0; i < 8; ++i) EXPECT_EQ(c[i], 3 * a[i] + a[0] - 1);
 }
 
+TEST_P(EmulateLaunches, AVariableMayDifferBetweenThreadsInOneOfTwoPlacesOnly) {
+  const Buffer in = gpu_buffer("in", DType::kI64, 8), out = gpu_buffer("out", DType::kI64, 8);
+  const Buffer room = shared_buffer("room", DType::kI64, 8);
+  const Grid g;
+  const Expr v = make_var("v");
+  const Stmt of_thread = let(v, load(in, g.t), block({store(room, g.t, v), barrier(),
+                                                      store(out, g.t, v + load(room, mod(g.t + 1, 8)))}));
+  const Stmt meet = block({barrier(), store(out, g.t, v + load(out, g.t))});
+  const Stmt of_block = let(v, load(in, 0), if_stmt(lt(v, 5), meet));
+  const Stmt body = allocate(room, block({of_thread, of_block}));
+  std::vector<int64_t> a{3, 1, 4, 1, 5, 9, 2, 6}, c(8, -1);
+  evaluate(emulate(gpu_kernel("k", {in}, {out}, g.run(1, 8, body))), {bytes(a), bytes(c)}, {});
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(c[i], a[i] + a[(i + 1) % 8] + a[0]);
+}
+
 TEST_P(EmulateLaunches, LaunchesInsideASerialLoopRunInOrder) {
   // Each step adds the neighbour's value of the step before.
   const Buffer in = gpu_buffer("in", DType::kF32, 4), out = gpu_buffer("out", DType::kF32, 4),

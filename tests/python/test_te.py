@@ -356,6 +356,48 @@ def test_conditions_values_and_workspace_of_loop_nests():
     numpy.testing.assert_array_equal(result, numpy.concatenate([kept, numpy.zeros(50 - len(kept))]))
 
 
+def by_hand(body, count, *arrays):
+    """What a loop nest makes of the arrays: `count` numbers of the first one's type."""
+    inputs = [te.placeholder(array.shape, str(array.dtype), f'x{place}') for place, array in enumerate(arrays)]
+    return run(te.extern_kernel(inputs, [count], [str(arrays[0].dtype)], body), inputs, *arrays)[0]
+
+
+def test_what_a_variable_is_in_one_copy_of_a_loops_body_it_is_not_in_the_next():
+    x = uniform(40)
+
+    def sums_of_two(nest):
+        total = nest.local('total', 'f32', 1)
+
+        def one(i, at):
+            nest.store(total, 0, nest.input(0)[at])
+            nest.when(i > 0, lambda: nest.store(total, 0, total[0] + nest.input(0)[at - 4]))
+            nest.store(nest.result(0), i, total[0])
+        nest.loop('i', 8, lambda i: nest.let('at', i * 4, lambda at: one(i, at)))
+
+    def products(nest):
+        def one(r, i):
+            nest.let('at', r * i, lambda at: nest.store(nest.result(0), r * 4 + i, nest.input(0)[at]))
+        nest.loop('r', 8, lambda r: nest.loop('i', 4, lambda i: one(r, i), kind='unrolled'))
+
+    def triangle(nest):
+        def one(i, j):
+            nest.store(nest.result(0), i * 4 + j, nest.input(0)[i * 4 + j])
+        nest.loop('z', 16, lambda z: nest.store(nest.result(0), z, 0))
+        nest.loop('i', 4, lambda i: nest.loop('j', i + 1, lambda j: one(i, j)), kind='unrolled')
+
+    def remainders(nest):
+        def one(r, i):
+            nest.let('p', r * 2 - i * 3, lambda p: nest.store(nest.result(0), r * 2 + i, nest.input(0)[p % 3]))
+        nest.loop('r', 8, lambda r: nest.loop('i', 2, lambda i: one(r, i), kind='unrolled'))
+
+    before = numpy.append([0], x[0:28:4]).astype('float32')
+    numpy.testing.assert_array_equal(by_hand(sums_of_two, 8, x), x[0:32:4] + before)
+    numpy.testing.assert_array_equal(by_hand(products, 32, x), [x[r * i] for r in range(8) for i in range(4)])
+    numpy.testing.assert_array_equal(by_hand(triangle, 16, x), numpy.tril(x[:16].reshape(4, 4)).ravel())
+    chosen = [x[(r * 2 - i * 3) % 3] for r in range(8) for i in range(2)]
+    numpy.testing.assert_array_equal(by_hand(remainders, 16, x), chosen)
+
+
 def deep(levels):
     x = te.placeholder((4,), name='x')
 

@@ -1,0 +1,94 @@
+// Loop nests written by hand: every pass keeps what they compute.
+#include "tests/loops/run_schedule.h"
+
+namespace gantry::test {
+namespace {
+
+using testing::ElementsAreArray;
+
+/// The first `count` elements of what the nest makes of x, after every pass alike.
+Floats run_nest(const Floats& x, int64_t count, const std::function<void(LoopBuilder&)>& nest) {
+  const Tensor input = placeholder({static_cast<int64_t>(x.size())}, DType::kF32, "x");
+  const std::vector<Tensor> results = extern_kernel({input}, {{Expr(count)}}, {DType::kF32}, nest, "y");
+  return run_schedule(Schedule(results), {input}, {x}, static_cast<size_t>(count));
+}
+
+// --- variables that copies of a loop's body share
+
+TEST(CopiesOfALoop, AVariableThatIsNoughtInTheFirstIterationIsItselfInTheOthers) {
+  const Floats x = random_floats(32);
+  const Floats y = run_nest(x, 8, [](LoopBuilder& nest) {
+    const Buffer from = nest.input(0), to = nest.result(0), total = nest.local("total", DType::kF32, 1);
+    nest.loop("i", 8, [&](const Expr& i) {
+      nest.let("at", i * 4, [&](const Expr& at) {
+        nest.emit(store(total, 0, load(from, at)));
+        nest.when(gt(i, 0), [&] { nest.emit(store(total, 0, load(total, 0) + load(from, at - 4))); });
+        nest.emit(store(to, i, load(total, 0)));
+      });
+    });
+  });
+  Floats expected;
+  for (size_t i = 0; i < 8; ++i) expected.push_back(x[4 * i] + (i > 0 ? x[4 * i - 4] : 0.0f));
+  EXPECT_THAT(y, ElementsAreArray(expected));
+}
+
+TEST(CopiesOfALoop, AProductWithTheIterationIsAnotherOneInEach) {
+  const Floats x = random_floats(22);
+  const Floats y = run_nest(x, 32, [](LoopBuilder& nest) {
+    nest.loop("r", 8, [&](const Expr& r) {
+      const auto one = [&](const Expr& i) {
+        nest.let("at", r * i, [&](const Expr& at) {
+          nest.emit(store(nest.result(0), r * 4 + i, load(nest.input(0), at)));
+        });
+      };
+      nest.loop("i", 4, one, LoopKind::kUnrolled);
+    });
+  });
+  for (size_t r = 0; r < 8; ++r)
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(y[r * 4 + i], x[r * i]) << r << ", " << i;
+}
+
+TEST(CopiesOfALoop, ALoopOfOneIterationInTheFirstHasMoreInTheOthers) {
+  const Floats x = random_floats(16);
+  const Floats y = run_nest(x, 16, [](LoopBuilder& nest) {
+    const Expr untouched = float_imm(DType::kF32, 100);
+    nest.loop("z", 16, [&](const Expr& z) { nest.emit(store(nest.result(0), z, untouched)); });
+    const auto row = [&](const Expr& i) {
+      nest.loop("j", i + 1, [&](const Expr& j) {
+        nest.emit(store(nest.result(0), i * 4 + j, load(nest.input(0), i * 4 + j)));
+      });
+    };
+    nest.loop("i", 4, row, LoopKind::kUnrolled);
+  });
+  for (size_t i = 0; i < 4; ++i)
+    for (size_t j = 0; j < 4; ++j) EXPECT_EQ(y[i * 4 + j], j <= i ? x[i * 4 + j] : 100.0f) << i << ", " << j;
+}
+
+TEST(CopiesOfALoop, AVectorInTheFirstIterationsIsOneValueInTheLast) {
+  const Floats x = random_floats(26);
+  const Floats y = run_nest(x, 96, [](LoopBuilder& nest) {
+    nest.loop("r", 3, [&](const Expr& r) {
+      const auto lane = [&](const Expr& v) {
+        nest.loop("i", 8, [&](const Expr& i) {
+          nest.let("at", (Expr(7) - i) * v + r * 2, [&](const Expr& at) {
+            const Expr element = load(nest.input(0), at);
+            const Expr once_more = if_then_else(lt(i, 7), element, float_imm(DType::kF32, 0));
+            nest.emit(store(nest.result(0), (r * 8 + i) * 4 + v, element + once_more));
+          });
+        });
+      };
+      nest.loop("v", 4, lane, LoopKind::kVectorized);
+    });
+  });
+  for (size_t r = 0; r < 3; ++r) {
+    for (size_t i = 0; i < 8; ++i) {
+      for (size_t v = 0; v < 4; ++v) {
+        const float element = x[(7 - i) * v + r * 2];
+        EXPECT_EQ(y[(r * 8 + i) * 4 + v], i < 7 ? 2 * element : element) << r << ", " << i << ", " << v;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gantry::test
