@@ -1,6 +1,8 @@
+#include <string>
 #include <unordered_map>
 
 #include "host/loops/lower.h"
+#include "host/loops/stored_buffers.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/simplifier.h"
@@ -95,11 +97,26 @@ class Widener {
       Stmt then_case = widen(node->then_case), else_case = widen(node->else_case);
       return if_stmt(condition, then_case, else_case);
     }
-    Stmt then_case = under(condition, node->condition, [&] { return widen(node->then_case); });
+    if (!is_asked_after_a_change(*node)) return widen_cases(*node, condition);
+    const std::string name = "mask." + std::to_string(masks_++);
+    const Expr mask = std::make_shared<VarNode>(name, condition.type(), false);
+    return let(mask, condition, widen_cases(*node, mask));
+  }
+
+  /// Every store asks for its condition anew: whether one does that comes after another that changes what the
+  /// condition reads.
+  static bool is_asked_after_a_change(const IfNode& node) {
+    const bool once = node.then_case.as<StoreNode>() != nullptr && !node.else_case;
+    return !once && (may_change(node.then_case, node.condition) || may_change(node.else_case, node.condition));
+  }
+
+  /// Under a condition that differs between lanes.
+  Stmt widen_cases(const IfNode& node, const Expr& condition) {
+    Stmt then_case = under(condition, node.condition, [&] { return widen(node.then_case); });
     Stmt else_case;
-    if (node->else_case) {
+    if (node.else_case) {
       else_case =
-          under(logical_not(condition), logical_not(node->condition), [&] { return widen(node->else_case); });
+          under(logical_not(condition), logical_not(node.condition), [&] { return widen(node.else_case); });
     }
     return block({then_case, else_case});
   }
@@ -226,6 +243,7 @@ class Widener {
   Simplifier& simplifier_;
   Expr mask_;
   bool first_lane_active_ = true;
+  int masks_ = 0;  ///< that have names
   std::unordered_map<const VarNode*, Expr> widened_;
   std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> memo_;
 };

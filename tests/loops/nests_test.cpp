@@ -1,10 +1,16 @@
 // Loop nests written by hand: every pass keeps what they compute.
+#include <algorithm>
+
 #include "tests/loops/run_schedule.h"
 
 namespace gantry::test {
 namespace {
 
 using testing::ElementsAreArray;
+
+Expr number(double value) {
+  return float_imm(DType::kF32, value);
+}
 
 /// The first `count` elements of what the nest makes of x, after every pass alike.
 Floats run_nest(const Floats& x, int64_t count, const std::function<void(LoopBuilder&)>& nest) {
@@ -51,7 +57,7 @@ TEST(CopiesOfALoop, AProductWithTheIterationIsAnotherOneInEach) {
 TEST(CopiesOfALoop, ALoopOfOneIterationInTheFirstHasMoreInTheOthers) {
   const Floats x = random_floats(16);
   const Floats y = run_nest(x, 16, [](LoopBuilder& nest) {
-    const Expr untouched = float_imm(DType::kF32, 100);
+    const Expr untouched = number(100);
     nest.loop("z", 16, [&](const Expr& z) { nest.emit(store(nest.result(0), z, untouched)); });
     const auto row = [&](const Expr& i) {
       nest.loop("j", i + 1, [&](const Expr& j) {
@@ -72,7 +78,7 @@ TEST(CopiesOfALoop, AVectorInTheFirstIterationsIsOneValueInTheLast) {
         nest.loop("i", 8, [&](const Expr& i) {
           nest.let("at", (Expr(7) - i) * v + r * 2, [&](const Expr& at) {
             const Expr element = load(nest.input(0), at);
-            const Expr once_more = if_then_else(lt(i, 7), element, float_imm(DType::kF32, 0));
+            const Expr once_more = if_then_else(lt(i, 7), element, number(0));
             nest.emit(store(nest.result(0), (r * 8 + i) * 4 + v, element + once_more));
           });
         });
@@ -88,6 +94,44 @@ TEST(CopiesOfALoop, AVectorInTheFirstIterationsIsOneValueInTheLast) {
       }
     }
   }
+}
+
+// --- conditions on what they guard
+
+TEST(AConditionOfLanes, HoldsToItsEndWhereAStoreChangesWhatItReads) {
+  const Floats x = random_floats(16);
+  const Floats y = run_nest(x, 32, [](LoopBuilder& nest) {
+    const Buffer to = nest.result(0);
+    const auto one = [&](const Expr& i) {
+      nest.emit(store(to, i, load(nest.input(0), i)));
+      nest.emit(store(to, i + 16, number(0)));
+      nest.when(lt(load(to, i), number(0)), [&] {
+        nest.emit(store(to, i, number(0)));
+        nest.emit(store(to, i + 16, number(1)));
+      });
+    };
+    nest.loop("i", 16, one, LoopKind::kVectorized);
+  });
+  for (size_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(y[i], std::max(x[i], 0.0f)) << i;
+    EXPECT_EQ(y[i + 16], x[i] < 0 ? 1.0f : 0.0f) << i;
+  }
+}
+
+TEST(AConditionOfLanes, HasOneCaseOnlyWhereThatChangesWhatItReads) {
+  const Floats x = random_floats(16);
+  const Floats y = run_nest(x, 16, [](LoopBuilder& nest) {
+    const Buffer to = nest.result(0);
+    const auto one = [&](const Expr& i) {
+      nest.emit(store(to, i, load(nest.input(0), i)));
+      const Stmt small = if_stmt(lt(load(to, i), number(-4)), store(to, i, number(100)),
+                                 store(to, i, load(to, i) - number(1)));
+      nest.emit(if_stmt(lt(load(to, i), number(0)), small, store(to, i, load(to, i) - number(20))));
+    };
+    nest.loop("i", 16, one, LoopKind::kVectorized);
+  });
+  for (size_t i = 0; i < 16; ++i)
+    EXPECT_EQ(y[i], x[i] < -4 ? 100 : x[i] < 0 ? x[i] - 1 : x[i] - 20) << i;
 }
 
 }  // namespace

@@ -398,6 +398,29 @@ def test_what_a_variable_is_in_one_copy_of_a_loops_body_it_is_not_in_the_next():
     numpy.testing.assert_array_equal(by_hand(remainders, 16, x), chosen)
 
 
+@pytest.mark.parametrize('kind', ['serial', 'vectorized'])
+def test_a_condition_is_asked_once_though_what_it_guards_changes_what_it_reads(kind):
+    x = te.placeholder((16,), name='x')
+
+    def rectified(nest):
+        y, seen = nest.result(0), nest.result(1)
+
+        def rectify(i):
+            nest.store(y, i, 0)
+            nest.store(seen, i, 1)
+
+        def one(i):
+            nest.store(y, i, nest.input(0)[i])
+            nest.store(seen, i, 0)
+            nest.when(y[i] < 0, lambda: rectify(i))
+        nest.loop('i', 16, one, kind=kind)
+
+    values = uniform(16)
+    y, seen = run(te.extern_kernel(x, [16, 16], ['f32', 'f32'], rectified), [x], values)
+    numpy.testing.assert_array_equal(y, values.clip(0))
+    numpy.testing.assert_array_equal(seen, values < 0)
+
+
 def deep(levels):
     x = te.placeholder((4,), name='x')
 
