@@ -1,4 +1,8 @@
+#include <vector>
+
 #include "host/loops/lower.h"
+#include "host/loops/stored_buffers.h"
+#include "host/tensor/conjunction.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/simplifier.h"
 
@@ -88,7 +92,7 @@ class LoopSimplifier : public StmtMutator {
     Expr condition = simplify(node->condition);
     if (auto truth = constant_of(condition)) return mutate_stmt(*truth ? node->then_case : node->else_case);
     size_t known = simplifier_.facts();
-    simplifier_.assume(condition);
+    assume_during(condition, node->then_case);
     Stmt then_case = mutate_stmt(node->then_case);
     simplifier_.forget(known);
     Stmt else_case = mutate_stmt(node->else_case);
@@ -117,6 +121,14 @@ class LoopSimplifier : public StmtMutator {
   Expr simplify(const Expr& e) {
     if (!e) return e;
     return simplifier_.simplify(bindings_.empty() ? e : mutate(e));
+  }
+  /// Of a condition what still holds at the end of `body`, which may store to what is compared.
+  void assume_during(const Expr& condition, const Stmt& body) {
+    if (!may_change(body, condition)) return simplifier_.assume(condition);
+    std::vector<Expr> parts;
+    collect_conjuncts(condition, parts);
+    for (const Expr& part : parts)
+      if (!may_change(body, part)) simplifier_.assume(part);
   }
   /// Copies of a loop's body have the same variables: what one is in a copy it need not be in the next.
   void unbind(const Expr& var) { bindings_.erase(var.as<VarNode>()); }

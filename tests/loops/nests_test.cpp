@@ -6,6 +6,7 @@
 namespace gantry::test {
 namespace {
 
+using testing::ElementsAre;
 using testing::ElementsAreArray;
 
 Expr number(double value) {
@@ -132,6 +133,22 @@ TEST(AConditionOfLanes, HasOneCaseOnlyWhereThatChangesWhatItReads) {
   });
   for (size_t i = 0; i < 16; ++i)
     EXPECT_EQ(y[i], x[i] < -4 ? 100 : x[i] < 0 ? x[i] - 1 : x[i] - 20) << i;
+}
+
+TEST(ACondition, IsNotTakenForTrueBehindAStoreToWhatItReads) {
+  const Floats y = run_nest({0}, 4, [](LoopBuilder& nest) {
+    const Buffer to = nest.result(0), count = nest.scratch("count", DType::kI64, 1);
+    nest.emit(store(count, 0, 0));
+    nest.loop("i", 4, [&](const Expr& i) {
+      nest.emit(store(to, i, number(0)));
+      nest.when(lt(load(count, 0), 3), [&] {
+        nest.emit(store(count, 0, load(count, 0) + 2));
+        nest.emit(store(to, i, number(1)));
+        nest.when(lt(load(count, 0), 3), [&] { nest.emit(store(to, i, number(2))); });
+      });
+    });
+  });
+  EXPECT_THAT(y, ElementsAre(2, 1, 0, 0));
 }
 
 }  // namespace
