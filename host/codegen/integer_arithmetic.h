@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "host/codegen/index_signs.h"
+#include "host/loops/index_signs.h"
 #include "host/tensor/expr.h"
 
 namespace gantry {

@@ -15,7 +15,8 @@
 // (function_scope.h), and know of one another what their constructors take:
 //   values       value_types, conversions, small_float_code, math
 //   expressions  expressions, and for their kinds integer_arithmetic, float_arithmetic, multiply_adds,
-//                math_calls, loads, vector_lanes; index_signs; on GPUs narrow_indices, index_range
+//                math_calls, loads, vector_lanes; on GPUs narrow_indices, index_range (signs of
+//                indices: host/loops/index_signs.h)
 //   memory       buffers, buffer_elements; access_reports (the emulated GPU's checks); memory_parts, what
 //                loads and memory_statements have in common
 //   statements   statements, and for their kinds memory_statements, tile_statements, stack_buffers; on CPUs

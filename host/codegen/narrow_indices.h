@@ -7,8 +7,8 @@
 
 #include "host/codegen/function_scope.h"
 #include "host/codegen/index_range.h"
-#include "host/codegen/index_signs.h"
 #include "host/codegen/integer_arithmetic.h"
+#include "host/loops/index_signs.h"
 #include "host/loops/stmt.h"
 
 namespace gantry {

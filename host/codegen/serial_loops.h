@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "host/codegen/function_scope.h"
-#include "host/codegen/index_signs.h"
+#include "host/loops/index_signs.h"
 #include "host/tensor/expr.h"
 
 namespace gantry {

@@ -3,7 +3,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include "host/codegen/index_signs.h"
+#include "host/loops/index_signs.h"
 #include "host/loops/stmt.h"
 #include "host/machine/target.h"
 

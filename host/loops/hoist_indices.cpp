@@ -38,6 +38,34 @@ bool divides_by_size(const Expr& e) {
   return found;
 }
 
+bool divides_integers(const BinaryNode& node) {
+  if (is_float(node.type.dtype)) return false;
+  return node.op == BinaryOp::kDiv || node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kMod ||
+         node.op == BinaryOp::kRem;
+}
+
+namespace {
+
+/// Whether it is computed of sizes, which are taken for positive where something is divided by them.
+bool is_of_sizes(const Expr& e) {
+  bool only_sizes = true;
+  walk(e, [&](const Expr& part) {
+    const auto* var = part.as<VarNode>();
+    only_sizes = only_sizes && !part.as<LoadNode>() && !(var && !var->is_symbol);
+  });
+  return only_sizes;
+}
+
+}  // namespace
+
+Expr nonzero_divisor(const Expr& b, const IndexSigns& signs) {
+  const DType dtype = b.type().dtype;
+  const Expr one = int_imm(dtype, 1);
+  const bool is_size = dtype == DType::kI64 && (is_of_sizes(b) || signs.is_non_negative(b));
+  // Of a maximum the sign is known.
+  return is_size ? max(b, one) : select(eq(b, int_imm(dtype, 0)), one, b);
+}
+
 namespace {
 
 Expr sum_of(const std::vector<Expr>& terms) {
@@ -46,17 +74,21 @@ Expr sum_of(const std::vector<Expr>& terms) {
   return sum;
 }
 
-/// Divisors of at least 1: where the index is used they are, where it is not they may be 0.
+/// Divisors that are not 0: where the index is used they are not, where it is not they may be.
 class SafeDivisors : public ExprMutator {
+ public:
+  explicit SafeDivisors(const IndexSigns& signs) : signs_(signs) {}
+
  protected:
   Expr mutate_default(const Expr& self) override {
     const Expr inside = ExprMutator::mutate_default(self);
     const auto* node = inside.as<BinaryNode>();
-    if (!node || constant_of(node->b)) return inside;
-    if (node->op == BinaryOp::kFloorDiv) return floordiv(node->a, max(node->b, Expr(1)));
-    if (node->op == BinaryOp::kMod) return mod(node->a, max(node->b, Expr(1)));
-    return inside;
+    if (!node || !divides_integers(*node) || constant_of(node->b)) return inside;
+    return binary(node->op, node->a, nonzero_divisor(node->b, signs_));
   }
+
+ private:
+  const IndexSigns& signs_;
 };
 
 /// What is bound inside of a loop, its own variable included.
@@ -76,7 +108,9 @@ std::set<const VarNode*> bound_in(const ForNode& loop) {
 /// Replaces the part of each index in a loop's body that the loop leaves as it is.
 class LoopIndices : public StmtMutator {
  public:
-  LoopIndices(const ForNode& loop, int& count) : bound_(bound_in(loop)), count_(count) {}
+  /// `signs`: of the variables of loops and lets around the loop.
+  LoopIndices(const ForNode& loop, const IndexSigns& signs, int& count)
+      : bound_(bound_in(loop)), signs_(signs), count_(count) {}
   /// In the order of their use: variables and their values.
   const std::vector<std::pair<Expr, Expr>>& fixed() const { return fixed_; }
 
@@ -122,7 +156,7 @@ class LoopIndices : public StmtMutator {
   }
 
   Expr variable_of(const Expr& sum) {
-    const Expr value = SafeDivisors().mutate(sum);
+    const Expr value = SafeDivisors(signs_).mutate(sum);
     for (const auto& [var, known] : fixed_) {
       if (structurally_equal(known, value)) return var;
     }
@@ -132,6 +166,7 @@ class LoopIndices : public StmtMutator {
 
   std::set<const VarNode*> bound_;
   std::vector<std::pair<Expr, Expr>> fixed_;
+  const IndexSigns& signs_;
   int& count_;
 };
 
@@ -139,8 +174,9 @@ class IndexHoister : public StmtMutator {
  protected:
   Stmt mutate_launch(const LaunchNode*, const Stmt& self) override { return self; }
   Stmt mutate_for(const ForNode* node, const Stmt& self) override {
+    signs_.set_at_least(node->var.as<VarNode>(), node->low);
     if (node->loop != LoopKind::kSerial) return StmtMutator::mutate_for(node, self);
-    LoopIndices indices(*node, count_);
+    LoopIndices indices(*node, signs_, count_);
     const Stmt body = indices.mutate_stmt(node->body);
     Stmt loop = self;
     if (!body.same_as(node->body)) loop = for_loop_like(*node, node->var, node->low, node->extent, body);
@@ -149,8 +185,13 @@ class IndexHoister : public StmtMutator {
       loop = let(fixed->first, fixed->second, loop);
     return loop;
   }
+  Stmt mutate_let(const LetStmtNode* node, const Stmt& self) override {
+    signs_.set_at_least(node->var.as<VarNode>(), node->value);
+    return StmtMutator::mutate_let(node, self);
+  }
 
  private:
+  IndexSigns signs_;
   int count_ = 0;
 };
 

@@ -1,6 +1,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "host/loops/index_signs.h"
+#include "host/loops/index_terms.h"
 #include "host/loops/lower.h"
 #include "host/loops/stored_buffers.h"
 #include "host/support/error.h"
@@ -15,8 +17,9 @@ struct CannotVectorize {};
 /// Rewrites the body of one vectorized loop for all its lanes at once.
 class Widener {
  public:
-  Widener(const ForNode& loop, int lanes, Simplifier& simplifier)
-      : var_(loop.var), low_(loop.low), lanes_(lanes), simplifier_(simplifier) {
+  /// `simplifier`, `signs`: what is known of variables around the loop.
+  Widener(const ForNode& loop, int lanes, Simplifier& simplifier, IndexSigns& signs)
+      : var_(loop.var), low_(loop.low), lanes_(lanes), simplifier_(simplifier), signs_(signs) {
     widened_[loop.var.as<VarNode>()] = std::make_shared<RampNode>(loop.low, Expr(1), lanes);
   }
 
@@ -87,7 +90,9 @@ class Widener {
   Stmt widen_for(const ForNode* node) {
     Expr low = widen(node->low), extent = widen(node->extent);
     if (low.type().lanes > 1 || extent.type().lanes > 1) throw CannotVectorize();
-    simplifier_.bind(node->var, node->low, node->extent);  // a copy of the loop may have had other bounds
+    // A copy of the loop may have had other bounds.
+    simplifier_.bind(node->var, node->low, node->extent);
+    signs_.set_at_least(node->var.as<VarNode>(), node->low);
     return for_loop_like(*node, node->var, low, extent, widen(node->body));
   }
 
@@ -127,6 +132,7 @@ class Widener {
     if (value.type().lanes == 1) {
       // In a copy of the statement before it may have been a vector.
       if (widened_.erase(var) > 0) memo_.clear();
+      signs_.set_at_least(var, value);
       return let(node->var, value, widen(node->body));
     }
     Expr wide = std::make_shared<VarNode>(var->name, value.type(), false);
@@ -183,32 +189,21 @@ class Widener {
 
   /// A divisor that is alike in all lanes, of which none may be on: then it may be an extent of a tensor
   /// without elements, and division by 0 would trap.
-  static Expr positive_divisor(const Expr& b) {
+  Expr divisor_without_lanes(const Expr& b) const {
     if (const auto* broadcast = b.as<BroadcastNode>())
-      return std::make_shared<BroadcastNode>(positive_divisor(broadcast->value), broadcast->type.lanes);
-    if (b.as<IntImmNode>()) return b;
-    const Expr one = int_imm(b.type().dtype, 1);
-    // Sizes are not negative, and this is known of a maximum.
-    return b.type().dtype == DType::kI64 && !reads_data(b)
-               ? max(b, one)
-               : select(eq(b, int_imm(b.type().dtype, 0)), one, b);
-  }
-  static bool reads_data(const Expr& e) {
-    bool reads = false;
-    walk(e, [&](const Expr& inner) { reads |= inner->kind == ExprKind::kLoad; });
-    return reads;
+      return std::make_shared<BroadcastNode>(divisor_without_lanes(broadcast->value), broadcast->type.lanes);
+    return b.as<IntImmNode>() ? b : nonzero_divisor(b, signs_);
   }
 
   Expr widen_binary(const BinaryNode* node) {
     Expr a = widen(node->a), b = widen(node->b);
-    bool divides = node->op == BinaryOp::kDiv || node->op == BinaryOp::kFloorDiv ||
-                   node->op == BinaryOp::kMod || node->op == BinaryOp::kRem;
-    bool masked = static_cast<bool>(mask_), varies = b.type().lanes > 1 && !b.as<BroadcastNode>();
-    if (masked && divides && varies && !is_float(b.type().dtype)) {
+    const bool masked = static_cast<bool>(mask_) && divides_integers(*node);
+    const bool varies = b.type().lanes > 1 && !b.as<BroadcastNode>();
+    if (masked && varies) {
       // Lanes that are off hold zeros; integer division by them would trap.
       b = select(mask_, b, vector_of(int_imm(b.type().dtype, 1)));
-    } else if (masked && divides && !first_lane_active_ && !is_float(b.type().dtype)) {
-      b = positive_divisor(b);
+    } else if (masked && !first_lane_active_) {
+      b = divisor_without_lanes(b);
     }
     return binary(node->op, a, b);
   }
@@ -241,6 +236,7 @@ class Widener {
   Expr var_, low_;
   int lanes_;
   Simplifier& simplifier_;
+  IndexSigns& signs_;
   Expr mask_;
   bool first_lane_active_ = true;
   int masks_ = 0;  ///< that have names
@@ -251,13 +247,18 @@ class Widener {
 class Vectorizer : public StmtMutator {
  protected:
   Stmt mutate_launch(const LaunchNode* node, const Stmt& self) override {
-    for (size_t i = 0; i < 3; ++i) simplifier_.bind(node->block_vars[i], Expr(0), node->grid[i]);
+    for (size_t i = 0; i < 3; ++i) {
+      simplifier_.bind(node->block_vars[i], Expr(0), node->grid[i]);
+      signs_.set_non_negative(node->block_vars[i].as<VarNode>());
+    }
     simplifier_.bind(node->thread_var, Expr(0), Expr(node->threads));
+    signs_.set_non_negative(node->thread_var.as<VarNode>());
     return StmtMutator::mutate_launch(node, self);
   }
 
   Stmt mutate_for(const ForNode* node, const Stmt& self) override {
     simplifier_.bind(node->var, node->low, node->extent);
+    signs_.set_at_least(node->var.as<VarNode>(), node->low);
     Stmt mutated = StmtMutator::mutate_for(node, self);
     const auto* loop = mutated.as<ForNode>();
     if (!loop || loop->loop != LoopKind::kVectorized) return mutated;
@@ -265,15 +266,20 @@ class Vectorizer : public StmtMutator {
     if (lanes == 1) return for_loop(loop->var, loop->low, loop->extent, LoopKind::kSerial, loop->body);
     if (lanes) {
       try {
-        return Widener(*loop, static_cast<int>(*lanes), simplifier_).widen(loop->body);
+        return Widener(*loop, static_cast<int>(*lanes), simplifier_, signs_).widen(loop->body);
       } catch (const CannotVectorize&) {
       }
     }
     return for_loop(loop->var, loop->low, loop->extent, LoopKind::kSerial, loop->body);
   }
+  Stmt mutate_let(const LetStmtNode* node, const Stmt& self) override {
+    signs_.set_at_least(node->var.as<VarNode>(), node->value);
+    return StmtMutator::mutate_let(node, self);
+  }
 
  private:
   Simplifier simplifier_;
+  IndexSigns signs_;
 };
 
 }  // namespace

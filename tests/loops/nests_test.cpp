@@ -151,5 +151,73 @@ TEST(ACondition, IsNotTakenForTrueBehindAStoreToWhatItReads) {
   EXPECT_THAT(y, ElementsAre(2, 1, 0, 0));
 }
 
+// --- divisors that may be negative
+
+/// The remainder with the sign of the divisor.
+int64_t floored(int64_t a, int64_t b) {
+  return (a % b + b) % b;
+}
+
+TEST(ADivisor, OfDataIsNotTakenForASizeInAnIndexThatALoopLeavesAsItIs) {
+  for (const int64_t divisor : {-3, -1, 3}) {
+    Floats x = random_floats(9);
+    x[0] = static_cast<float>(divisor);
+    const Floats y = run_nest(x, 15, [](LoopBuilder& nest) {
+      const Buffer from = nest.input(0);
+      nest.let("v", cast(DType::kI64, load(from, 0)), [&](const Expr& v) {
+        nest.loop("p", 5, [&](const Expr& p) {
+          nest.loop("k", 3, [&](const Expr& k) {
+            nest.emit(store(nest.result(0), p * 3 + k, load(from, mod(p * 7, v) + 3 + k)));
+          });
+        });
+      });
+    });
+    for (int64_t p = 0; p < 5; ++p)
+      for (int64_t k = 0; k < 3; ++k)
+        EXPECT_EQ(y[size_t(p * 3 + k)], x[size_t(floored(p * 7, divisor) + 3 + k)]) << divisor << ": " << p;
+  }
+}
+
+TEST(ADivisor, ThatADifferenceOfIndicesIsMayBeNegative) {
+  const Floats x = random_floats(9);
+  const Floats y = run_nest(x, 60, [](LoopBuilder& nest) {
+    nest.loop("r", 4, [&](const Expr& r) {
+      nest.let("v", r * 2 - 3, [&](const Expr& v) {
+        nest.loop("p", 5, [&](const Expr& p) {
+          nest.loop("k", 3, [&](const Expr& k) {
+            nest.emit(store(nest.result(0), (r * 5 + p) * 3 + k, load(nest.input(0), mod(p * 7, v) + 3 + k)));
+          });
+        });
+      });
+    });
+  });
+  for (int64_t r = 0; r < 4; ++r)
+    for (int64_t p = 0; p < 5; ++p)
+      for (int64_t k = 0; k < 3; ++k)
+        EXPECT_EQ(y[size_t((r * 5 + p) * 3 + k)], x[size_t(floored(p * 7, r * 2 - 3) + 3 + k)]) << r;
+}
+
+TEST(ADivisor, OfDataIsNotTakenForASizeWherePerhapsNoLaneIsOn) {
+  for (const int64_t divisor : {-3, -1, 3}) {
+    Floats x = random_floats(16);
+    x[0] = static_cast<float>(divisor);
+    const Floats y = run_nest(x, 8, [](LoopBuilder& nest) {
+      const Buffer from = nest.input(0), to = nest.result(0);
+      nest.let("v", cast(DType::kI64, load(from, 0)), [&](const Expr& v) {
+        const auto one = [&](const Expr& i) {
+          nest.emit(store(to, i, number(0)));
+          nest.when(gt(load(from, i + 8), number(0)),
+                    [&] { nest.emit(store(to, i, load(from, mod(i * 7, v) + 3))); });
+        };
+        nest.loop("i", 8, one, LoopKind::kVectorized);
+      });
+    });
+    for (int64_t i = 0; i < 8; ++i) {
+      const float there = x[size_t(floored(i * 7, divisor) + 3)];
+      EXPECT_EQ(y[size_t(i)], x[size_t(i + 8)] > 0 ? there : 0.0f) << divisor << ": " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gantry::test

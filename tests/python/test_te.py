@@ -421,6 +421,34 @@ def test_a_condition_is_asked_once_though_what_it_guards_changes_what_it_reads(k
     numpy.testing.assert_array_equal(seen, values < 0)
 
 
+@pytest.mark.parametrize('divisor', [-3, -1, 3])
+def test_what_divides_in_an_index_may_be_negative(divisor):
+    x = uniform(16)
+    x[0] = divisor
+
+    def remainders(nest):
+        x, y = nest.input(0), nest.result(0)
+
+        def one(v, p):
+            nest.loop('k', 3, lambda k: nest.store(y, p * 3 + k, x[p * 7 % v + 3 + k]))
+        value = te.cast(x[0], 'i64')
+        nest.let('v', value, lambda v: nest.loop('p', 5, lambda p: one(v, p)))
+
+    def of_lanes(nest):
+        x, y = nest.input(0), nest.result(0)
+
+        def one(v, i):
+            nest.store(y, i, 0)
+            nest.when(x[i + 8] > 0, lambda: nest.store(y, i, x[i * 7 % v + 3]))
+        value = te.cast(x[0], 'i64')
+        nest.let('v', value, lambda v: nest.loop('i', 8, lambda i: one(v, i), kind='vectorized'))
+
+    expected = [x[p * 7 % divisor + 3 + k] for p in range(5) for k in range(3)]
+    numpy.testing.assert_array_equal(by_hand(remainders, 15, x), expected)
+    expected = [x[i * 7 % divisor + 3] if x[i + 8] > 0 else 0 for i in range(8)]
+    numpy.testing.assert_array_equal(by_hand(of_lanes, 8, x), expected)
+
+
 def deep(levels):
     x = te.placeholder((4,), name='x')
 

@@ -1,4 +1,4 @@
-#include "host/codegen/index_signs.h"
+#include "host/loops/index_signs.h"
 
 namespace gantry {
 
