@@ -1,6 +1,8 @@
 #include "host/codegen/integer_arithmetic.h"
 
+#include "host/loops/index_terms.h"
 #include "host/support/error.h"
+#include "host/tensor/fold.h"
 
 namespace gantry {
 
@@ -9,6 +11,28 @@ using llvm::Value;
 bool is_unsigned_kind(DType t) {
   return t == DType::kU8 || t == DType::kU16 || t == DType::kU32 || t == DType::kU64 || t == DType::kBool;
 }
+
+namespace {
+
+/// What all lanes are; null where it is not a constant.
+const llvm::ConstantInt* one_constant(Value* value) {
+  auto* c = llvm::dyn_cast<llvm::Constant>(value);
+  if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
+  return llvm::dyn_cast_or_null<llvm::ConstantInt>(c);
+}
+
+/// Whether the condition is known to hold where `e` is -1: one that chooses another divisor there, as ONNX's Div
+/// and Mod do.
+bool holds_for_minus_one(const Expr& condition, const Expr& e) {
+  auto* node = condition.as<BinaryNode>();
+  if (!node) return false;
+  if (node->op == BinaryOp::kOr) return holds_for_minus_one(node->a, e) || holds_for_minus_one(node->b, e);
+  auto* broadcast = node->b.as<BroadcastNode>();
+  return node->op == BinaryOp::kEq && constant_of(broadcast ? broadcast->value : node->b) == -1 &&
+         structurally_equal(node->a, e);
+}
+
+}  // namespace
 
 IntegerArithmetic::IntegerArithmetic(llvm::IRBuilder<>& builder, const IndexSigns& signs,
                                      const std::string& kernel)
@@ -30,9 +54,9 @@ Value* IntegerArithmetic::binary(const BinaryNode& node, Value* a, Value* b, boo
     case BinaryOp::kMul:
       return is_bool ? b_.CreateAnd(a, b) : b_.CreateMul(a, b, "", false, no_wrap);
     case BinaryOp::kDiv:
-      return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
+      return is_unsigned ? b_.CreateUDiv(a, b) : quotient(node, a, b);
     case BinaryOp::kRem:
-      return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
+      return is_unsigned ? b_.CreateURem(a, b) : remainder(node, a, b);
     case BinaryOp::kFloorDiv:
     case BinaryOp::kMod:
       return floor_division(node, a, b);
@@ -61,23 +85,53 @@ Value* IntegerArithmetic::floor_division(const BinaryNode& node, Value* a, Value
       (signs_.is_non_negative(node.a) && signs_.is_non_negative(node.b))) {
     return wants_quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
   }
-  auto* c = llvm::dyn_cast<llvm::Constant>(b);
-  if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
-  auto* divisor = llvm::dyn_cast_or_null<llvm::ConstantInt>(c);
+  const llvm::ConstantInt* divisor = one_constant(b);
   if (divisor && divisor->getValue().isPowerOf2() && divisor->getSExtValue() > 0) {
     if (!wants_quotient) return b_.CreateAnd(a, b_.CreateSub(b, llvm::ConstantInt::get(b->getType(), 1)));
     return b_.CreateAShr(
         a, llvm::ConstantInt::get(a->getType(), static_cast<uint64_t>(divisor->getValue().logBase2())));
   }
   Value* zero = llvm::Constant::getNullValue(a->getType());
-  Value* remainder = b_.CreateSRem(a, b);
-  Value* wraps = b_.CreateICmpSLT(remainder, zero);
+  Value* rest = remainder(node, a, b);
+  Value* wraps = b_.CreateICmpSLT(rest, zero);
   if (!signs_.is_non_negative(node.b)) {
-    Value* differs = b_.CreateICmpSLT(b_.CreateXor(remainder, b), zero);
-    wraps = b_.CreateAnd(b_.CreateICmpNE(remainder, zero), differs);
+    Value* differs = b_.CreateICmpSLT(b_.CreateXor(rest, b), zero);
+    wraps = b_.CreateAnd(b_.CreateICmpNE(rest, zero), differs);
   }
-  if (!wants_quotient) return b_.CreateSelect(wraps, b_.CreateAdd(remainder, b), remainder);
-  return b_.CreateAdd(b_.CreateSDiv(a, b), b_.CreateSExt(wraps, a->getType()));
+  if (!wants_quotient) return b_.CreateSelect(wraps, b_.CreateAdd(rest, b), rest);
+  return b_.CreateAdd(quotient(node, a, b), b_.CreateSExt(wraps, a->getType()));
+}
+
+Value* IntegerArithmetic::quotient(const BinaryNode& node, Value* a, Value* b) {
+  Value* negates = divides_by_minus_one(node, a, b);
+  if (negates == nullptr) return b_.CreateSDiv(a, b);
+  Value* divisor = b_.CreateSelect(negates, llvm::ConstantInt::get(b->getType(), 1), b);
+  return b_.CreateSelect(negates, b_.CreateNeg(a), b_.CreateSDiv(a, divisor));
+}
+
+Value* IntegerArithmetic::remainder(const BinaryNode& node, Value* a, Value* b) {
+  Value* negates = divides_by_minus_one(node, a, b);
+  if (negates == nullptr) return b_.CreateSRem(a, b);
+  return b_.CreateSRem(a, b_.CreateSelect(negates, llvm::ConstantInt::get(b->getType(), 1), b));
+}
+
+Value* IntegerArithmetic::divides_by_minus_one(const BinaryNode& node, Value* a, Value* b) {
+  const llvm::ConstantInt *dividend = one_constant(a), *divisor = one_constant(b);
+  if ((dividend && !dividend->isMinValue(true)) || (divisor && !divisor->isMinusOne())) return nullptr;
+  // Indices that fit in 32 bits have quotients that do: they are divided by what is positive.
+  const bool is_narrow = node.type.dtype == DType::kI64 && !a->getType()->getScalarType()->isIntegerTy(64);
+  if (is_narrow || !may_be_minus_one(node.b)) return nullptr;
+  return b_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(b->getType()));
+}
+
+bool IntegerArithmetic::may_be_minus_one(const Expr& e) const {
+  if (auto* imm = e.as<IntImmNode>()) return imm->value == -1;
+  if (auto* broadcast = e.as<BroadcastNode>()) return may_be_minus_one(broadcast->value);
+  if (auto* choice = e.as<SelectNode>()) {
+    if (may_be_minus_one(choice->if_true)) return true;
+    return !holds_for_minus_one(choice->condition, choice->if_false) && may_be_minus_one(choice->if_false);
+  }
+  return !signs_.is_non_negative(e) && !(e.type().dtype == DType::kI64 && is_of_sizes(e));
 }
 
 Value* IntegerArithmetic::compare(const BinaryNode& node, Value* a, Value* b) {

@@ -1,4 +1,5 @@
-// Operators of loop IR on integers and bool, scalars and vectors of one type.
+// Operators of loop IR on integers and bool, scalars and vectors of one type. The smallest integer divided by -1
+// wraps, as it does where constants are folded, with the remainder 0: a CPU's instruction may end the process.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -25,6 +26,12 @@ class IntegerArithmetic {
 
  private:
   llvm::Value* floor_division(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  /// Towards zero, of signed integers.
+  llvm::Value* quotient(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  llvm::Value* remainder(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  /// Where the divisor is -1; null: nowhere, or the dividend is not the smallest integer.
+  llvm::Value* divides_by_minus_one(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
+  bool may_be_minus_one(const Expr& e) const;
 
   llvm::IRBuilder<>& b_;
   const IndexSigns& signs_;

@@ -44,9 +44,6 @@ bool divides_integers(const BinaryNode& node) {
          node.op == BinaryOp::kRem;
 }
 
-namespace {
-
-/// Whether it is computed of sizes, which are taken for positive where something is divided by them.
 bool is_of_sizes(const Expr& e) {
   bool only_sizes = true;
   walk(e, [&](const Expr& part) {
@@ -55,8 +52,6 @@ bool is_of_sizes(const Expr& e) {
   });
   return only_sizes;
 }
-
-}  // namespace
 
 Expr nonzero_divisor(const Expr& b, const IndexSigns& signs) {
   const DType dtype = b.type().dtype;

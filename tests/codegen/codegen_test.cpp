@@ -418,6 +418,53 @@ TEST(Division, OfAVariableThatIsNegativeInTheSecondCopyOfALoopsBodyRoundsDown) {
   }
 }
 
+/// Quotients and remainders, towards zero and floored, of eight pairs of integers of type T.
+template <typename T>
+void expect_quotients_that_wrap(const std::string& target, DType dtype, bool vector) {
+  const Buffer in = argument("in", dtype, 16), out = argument("out", dtype, 32);
+  const Expr i = vector ? ramp(0, 1, 8) : make_var("i");
+  const Expr a = load(in, i), b = load(in, i + 8);
+  Stmt body = block({store(out, i, a / b), store(out, i + 8, binary(BinaryOp::kRem, a, b)),
+                     store(out, i + 16, floordiv(a, b)), store(out, i + 24, mod(a, b))});
+  if (!vector) body = for_loop(i, 0, 8, LoopKind::kSerial, body);
+  constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  std::vector<T> operands{kLeast, kLeast, kLeast, -7, 7, -1, 0, kMost, -1, 3, -2, -1, -2, -1, -1, -1};
+  std::vector<T> result(32, 99);
+  const LoopKernel kernel = make_kernel("wrap", {in, out}, body);
+  ASSERT_EQ(run_kernel(kernel, {operands.data(), result.data()}, {}, nullptr, target), 0);
+  for (size_t k = 0; k < 8; ++k) {
+    const T x = operands[k], y = operands[k + 8];
+    const T quotient = static_cast<T>(y != -1 ? x / y : x == kLeast ? x : -x);
+    const T rest = y == -1 ? T(0) : static_cast<T>(x % y);
+    const bool is_below = rest != 0 && (rest < 0) != (y < 0);
+    EXPECT_EQ(result[k], quotient) << k;
+    EXPECT_EQ(result[k + 8], rest) << k;
+    EXPECT_EQ(result[k + 16], static_cast<T>(quotient - (is_below ? 1 : 0))) << k;
+    EXPECT_EQ(result[k + 24], static_cast<T>(rest + (is_below ? y : 0))) << k;
+  }
+}
+
+TEST_P(OnEveryLevel, TheSmallestIntegerDividedByMinusOneWraps) {
+  for (const bool vector : {false, true}) {
+    expect_quotients_that_wrap<int8_t>(GetParam(), DType::kI8, vector);
+    expect_quotients_that_wrap<int16_t>(GetParam(), DType::kI16, vector);
+    expect_quotients_that_wrap<int32_t>(GetParam(), DType::kI32, vector);
+    expect_quotients_that_wrap<int64_t>(GetParam(), DType::kI64, vector);
+  }
+}
+
+TEST(Division, ByADivisorThatIsNeverMinusOneIsNotGuardedOnceMore) {
+  const Buffer in = argument("in", DType::kI32, 2), out = argument("out", DType::kI32, 1);
+  const Expr a = load(in, 0), b = load(in, 1), one = int_imm(DType::kI32, 1);
+  const auto text = [&](const Expr& divisor) {
+    const LoopKernel kernel = make_kernel("divide", {in, out}, store(out, 0, a / divisor));
+    return emit_llvm_text(kernel, find_target("x86-64-v3"));
+  };
+  const Expr is_bad = eq(b, int_imm(DType::kI32, 0)) || eq(b, int_imm(DType::kI32, -1));
+  EXPECT_THAT(text(b), HasSubstr("sub i32"));
+  EXPECT_THAT(text(select(is_bad, one, b)), Not(HasSubstr("sub i32")));
+}
+
 TEST_P(OnEveryLevel, FloatsBecomeIntegersBySaturation) {
   Buffer in = argument("in", DType::kF32, 8), i8 = argument("i8", DType::kI8, 8),
          u8 = argument("u8", DType::kU8, 8), i64 = argument("i64", DType::kI64, 8);

@@ -219,5 +219,19 @@ TEST(ADivisor, OfDataIsNotTakenForASizeWherePerhapsNoLaneIsOn) {
   }
 }
 
+TEST(ADivisor, OfMinusOneWrapsTheSmallestInteger) {
+  const Floats x{-0x1p31f, -0x1p31f, 7, -7, -1, 2, -1, 2};
+  const Floats y = run_nest(x, 16, [](LoopBuilder& nest) {
+    nest.loop("i", 4, [&](const Expr& i) {
+      const Expr a = cast(DType::kI32, load(nest.input(0), i));
+      const Expr b = cast(DType::kI32, load(nest.input(0), i + 4));
+      const Expr results[] = {a / b, binary(BinaryOp::kRem, a, b), floordiv(a, b), mod(a, b)};
+      for (int64_t k = 0; k < 4; ++k)
+        nest.emit(store(nest.result(0), i + k * 4, cast(DType::kF32, results[k])));
+    });
+  });
+  EXPECT_THAT(y, ElementsAre(-0x1p31f, -0x1p30f, -7, -3, 0, 0, 0, -1, -0x1p31f, -0x1p30f, -7, -4, 0, 0, 0, 1));
+}
+
 }  // namespace
 }  // namespace gantry::test

@@ -449,6 +449,29 @@ def test_what_divides_in_an_index_may_be_negative(divisor):
     numpy.testing.assert_array_equal(by_hand(of_lanes, 8, x), expected)
 
 
+WRAPS = '''
+import numpy
+from gantry import te
+
+for bits in (8, 16, 32, 64):
+    least, dtype = -2**(bits - 1), f'int{bits}'
+    dividends, divisors = [least, least, 7, -7, least], [-1, 3, -1, 2, -2]
+    a, b = te.placeholder((5,), dtype, 'a'), te.placeholder((5,), dtype, 'b')
+    quotient = te.compute((5,), lambda i: a[i] // b[i])
+    rest = te.compute((5,), lambda i: a[i] % b[i])
+    module = te.build(te.Schedule([quotient, rest]), [a, b])
+    quotients, rests = module(numpy.array(dividends, dtype), numpy.array(divisors, dtype))
+    wrapped = [(x // y - least) % 2**bits + least for x, y in zip(dividends, divisors)]
+    assert quotients.tolist() == wrapped, (dtype, quotients)
+    assert rests.tolist() == [x % y for x, y in zip(dividends, divisors)], (dtype, rests)
+'''
+
+
+def test_the_smallest_number_divided_by_minus_one_wraps_and_ends_no_process():
+    done = subprocess.run([sys.executable, '-c', WRAPS], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def deep(levels):
     x = te.placeholder((4,), name='x')
 
