@@ -89,9 +89,8 @@ int write_page(const Options& options, const Invocation& invocation) {
   write_file(options.page, inspection.report);
   if (!inspection.problem.empty()) user_error("{}", inspection.problem);
   if (!invocation.quiet)
-    print_about(*invocation.outputs,
-                fmt::format("{}: {}\n", options.page,
-                            bytes_text(static_cast<double>(inspection.report.size()))));
+    print_about(*invocation.outputs, fmt::format("{}: {}\n", options.page,
+                                                 bytes_text(static_cast<double>(inspection.report.size()))));
   return 0;
 }
 

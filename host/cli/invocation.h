@@ -28,7 +28,8 @@ struct Invocation {
   std::function<int()> action;
   /// Takes warnings and notes, in the place of stderr, where somebody calls who is no user at a terminal.
   std::function<void(const std::string& message, bool warning)> hear;
-  /// Asked between the steps of a compilation, which what it throws ends; empty where signals end the process.
+  /// Asked between the steps of a compilation, which what it throws ends; empty where signals end the
+  /// process.
   std::function<void()> check_interrupt;
   /// Its files.
   std::shared_ptr<OutputPlan> outputs = std::make_shared<OutputPlan>();

@@ -45,9 +45,8 @@ int train_prior(const RecordsOptions& options, const Invocation& invocation) {
                                                    {"works", prior.groups.size()},
                                                    {"examples", prior.examples()}}));
   } else if (!invocation.quiet) {
-    print_about(*invocation.outputs,
-                fmt::format("{}: {} trials of {} works, for {}\n", options.output, prior.examples(),
-                            prior.groups.size(), prior.family));
+    print_about(*invocation.outputs, fmt::format("{}: {} trials of {} works, for {}\n", options.output,
+                                                 prior.examples(), prior.groups.size(), prior.family));
   }
   return 0;
 }

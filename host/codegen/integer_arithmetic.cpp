@@ -21,8 +21,8 @@ const llvm::ConstantInt* one_constant(Value* value) {
   return llvm::dyn_cast_or_null<llvm::ConstantInt>(c);
 }
 
-/// Whether the condition is known to hold where `e` is -1: one that chooses another divisor there, as ONNX's Div
-/// and Mod do.
+/// Whether the condition is known to hold where `e` is -1: one that chooses another divisor there, as ONNX's
+/// Div and Mod do.
 bool holds_for_minus_one(const Expr& condition, const Expr& e) {
   auto* node = condition.as<BinaryNode>();
   if (!node) return false;

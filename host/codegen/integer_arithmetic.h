@@ -1,5 +1,6 @@
-// Operators of loop IR on integers and bool, scalars and vectors of one type. The smallest integer divided by -1
-// wraps, as it does where constants are folded, with the remainder 0: a CPU's instruction may end the process.
+// Operators of loop IR on integers and bool, scalars and vectors of one type. The smallest integer divided by
+// -1 wraps, as it does where constants are folded, with the remainder 0: a CPU's instruction may end the
+// process.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

@@ -19,9 +19,9 @@ struct ChildEnd {
 };
 
 /// A program with its arguments for each of 0 … count - 1, `parallel` of them at a time, fewer where the
-/// system has no more threads to give, each killed after `limit`. `ended` hears of each, one at a time, in the
-/// order in which they end, from any thread; what it throws ends the work, kills what runs and is thrown here.
-/// User error where the program cannot be started.
+/// system has no more threads to give, each killed after `limit`. `ended` hears of each, one at a time, in
+/// the order in which they end, from any thread; what it throws ends the work, kills what runs and is thrown
+/// here. User error where the program cannot be started.
 void run_in_children(size_t count, size_t parallel, std::chrono::milliseconds limit,
                      const std::function<std::vector<std::string>(size_t)>& command,
                      const std::function<void(size_t, const ChildEnd&)>& ended);

@@ -17,9 +17,9 @@ bool divides_integers(const BinaryNode& node);
 bool divides_by_size(const Expr& e);
 /// Whether it is computed of sizes alone, which are taken for positive where something is divided by them.
 bool is_of_sizes(const Expr& e);
-/// `b`, an integer, where it is not 0, else 1: for a division whose result is perhaps not used, where `b` may be
-/// anything. Sizes, and what `signs` knows not to be negative, stay known not to be; data, what a let stands for
-/// and differences of indices may be negative, and are as they are.
+/// `b`, an integer, where it is not 0, else 1: for a division whose result is perhaps not used, where `b` may
+/// be anything. Sizes, and what `signs` knows not to be negative, stay known not to be; data, what a let
+/// stands for and differences of indices may be negative, and are as they are.
 Expr nonzero_divisor(const Expr& b, const IndexSigns& signs);
 
 }  // namespace gantry

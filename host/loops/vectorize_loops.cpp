@@ -112,7 +112,8 @@ class Widener {
   /// condition reads.
   static bool is_asked_after_a_change(const IfNode& node) {
     const bool once = node.then_case.as<StoreNode>() != nullptr && !node.else_case;
-    return !once && (may_change(node.then_case, node.condition) || may_change(node.else_case, node.condition));
+    return !once &&
+           (may_change(node.then_case, node.condition) || may_change(node.else_case, node.condition));
   }
 
   /// Under a condition that differs between lanes.

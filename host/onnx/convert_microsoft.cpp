@@ -133,8 +133,8 @@ void convert_embed_layer_norm(NodeImport& n) {
       n, [](size_t, const Term& x) { return x; }, 8);
 }
 
-/// Tables, gamma and beta are quantised: their scales are inputs 8 to 12, their zero points, which are 0 where
-/// they are absent, 13 to 17.
+/// Tables, gamma and beta are quantised: their scales are inputs 8 to 12, their zero points, which are 0
+/// where they are absent, 13 to 17.
 void convert_quantized_embed_layer_norm(NodeImport& n) {
   const auto decoded = [&](size_t i, const Term& x) {
     Value* scale = along_axis(n, n.input(i + 6), {}, 0);

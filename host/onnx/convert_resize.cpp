@@ -94,9 +94,9 @@ Term scaled(const Term& extents, const Term& scales) {
 
 // --- sizes
 
-/// The fraction that multiplies extents as its f32 does, which gives whole products too: one that is less by no
-/// more than 2^-25 of the fraction rounds to it. Other products are 1 / 64 or more below the next whole number,
-/// which no rounding reaches below 2^17.
+/// The fraction that multiplies extents as its f32 does, which gives whole products too: one that is less by
+/// no more than 2^-25 of the fraction rounds to it. Other products are 1 / 64 or more below the next whole
+/// number, which no rounding reaches below 2^17.
 std::optional<ScaleFraction> fraction_of_extents(float scale) {
   constexpr int64_t kMostParts = 64;
   const auto fraction = fraction_of(scale);
@@ -105,8 +105,8 @@ std::optional<ScaleFraction> fraction_of_extents(float scale) {
   return is_rounded_back ? fraction : std::nullopt;
 }
 
-/// floor(extent * scale) of the product in f32; of a symbolic extent too where the scale is a small fraction, else
-/// the running model computes it.
+/// floor(extent * scale) of the product in f32; of a symbolic extent too where the scale is a small fraction,
+/// else the running model computes it.
 Dim scaled_extent(NodeImport& n, const Dim& extent, double scale) {
   if (!(scale > 0 && scale < 1e6)) n.fail("a scale of {} makes no sense", scale);
   const auto narrow = static_cast<float>(scale);
@@ -118,8 +118,8 @@ Dim scaled_extent(NodeImport& n, const Dim& extent, double scale) {
   return n.bind(scaled(extents, Term::number(n, DType::kF32, scale)).cast(DType::kI64), "sizes").at(0);
 }
 
-/// What a scale was before it was rounded to f32: the small fraction that rounds to it, where there is one. By the
-/// rounded one a position that is an element's lies beside it: 1 / 0.2 before the fifth.
+/// What a scale was before it was rounded to f32: the small fraction that rounds to it, where there is one.
+/// By the rounded one a position that is an element's lies beside it: 1 / 0.2 before the fifth.
 double before_rounding(double scale) {
   const auto fraction = fraction_of(static_cast<float>(scale));
   return fraction ? fraction->value() : scale;
@@ -223,7 +223,8 @@ void finish(Resizing& r) {
   r.n.set(0, r.n.add(op::resize, inputs, r.attrs));
 }
 
-/// Upsample and Resize of opset 10: positions are floor(i / scale), but of a Resize that shrinks ceil(i / scale).
+/// Upsample and Resize of opset 10: positions are floor(i / scale), but of a Resize that shrinks ceil(i /
+/// scale).
 void convert_upsample(NodeImport& n) {
   Resizing r = start(n);
   r.attrs->coordinates = ResizeCoordinates::kAsymmetric;

@@ -104,8 +104,7 @@ Term count_grams(NodeImport& n, const Term& x, std::vector<int64_t>& which) {
     if (grams.size < shortest || grams.size > longest || grams.count() == 0) continue;
     Term total = occurrences(x, grams, 1);
     const int64_t skips = most_skipped(x, grams.size);
-    for (int64_t skip = 1; skip <= skips; ++skip)
-      total = total + occurrences(x, grams, skip + 1);
+    for (int64_t skip = 1; skip <= skips; ++skip) total = total + occurrences(x, grams, skip + 1);
     parts.push_back(total);
     for (int64_t i = 0; i < grams.count(); ++i) which.push_back(grams.first + i);
   }

@@ -14,8 +14,8 @@ struct SoftmaxAttrs : AttrsOf<SoftmaxAttrs> {
   void fields(AttrVisitor& visit) override { visit("axis", axis); }
 };
 
-/// nn.batch_norm(x, scale, bias, mean, var): (x - mean) / sqrt(var + epsilon) * scale + bias, along `axis`. What is
-/// beside f16 or bf16 data is of their dtype or f32, each for itself.
+/// nn.batch_norm(x, scale, bias, mean, var): (x - mean) / sqrt(var + epsilon) * scale + bias, along `axis`.
+/// What is beside f16 or bf16 data is of their dtype or f32, each for itself.
 struct BatchNormAttrs : AttrsOf<BatchNormAttrs> {
   double epsilon = 1e-5;
   int64_t axis = 1;

@@ -19,7 +19,8 @@ bool implies(const DimAtLeast& known, const DimAtLeast& needed) {
   return is_never_negative((needed.dim - needed.least) - (known.dim - known.least));
 }
 
-/// Whether the function does not run for sizes for which `needed` does not hold, as require_at_least() says so.
+/// Whether the function does not run for sizes for which `needed` does not hold, as require_at_least() says
+/// so.
 bool is_said(const Function& function, const DimAtLeast& needed) {
   return std::ranges::any_of(function.constraints, [&](const DimConstraint& c) {
     const auto least = c.right.constant();

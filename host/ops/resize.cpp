@@ -269,7 +269,8 @@ std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& 
   return {compute(to_exprs(node.result()->type.shape), body, "resize")};
 }
 
-/// What is copied reads nothing that there is not, and sizes that follow from a scale are 0 where the data's is.
+/// What is copied reads nothing that there is not, and sizes that follow from a scale are 0 where the data's
+/// is.
 void require_data(const Node& node, size_t d, Function& function) {
   const auto& a = node.attrs_as<ResizeAttrs>();
   const Dim &extent = input_type(node, 0).shape[d], &size = a.sizes[d];

@@ -37,8 +37,8 @@ struct ScaleFraction {
   double value() const { return static_cast<double>(numerator) / static_cast<double>(denominator); }
 };
 
-/// Of the fractions whose denominator is at most 1024, the one of the least that is `scale` once it is rounded to
-/// Float; nothing where there is none.
+/// Of the fractions whose denominator is at most 1024, the one of the least that is `scale` once it is
+/// rounded to Float; nothing where there is none.
 template <typename Float>
 std::optional<ScaleFraction> fraction_of(Float scale) {
   constexpr int64_t kMostParts = 1024;

@@ -29,8 +29,8 @@ struct Axis {
   bool copied() const;
   std::optional<double> known_scale() const;
   Expr scale() const;
-  /// x / scale: exact where that is a whole number or a half, of a scale that is a small fraction or that of two
-  /// extents. Nearest neighbours hang on it.
+  /// x / scale: exact where that is a whole number or a half, of a scale that is a small fraction or that of
+  /// two extents. Nearest neighbours hang on it.
   Expr unscaled(const Expr& x) const;
   /// scale * in, of which `out` is the whole part, where a scale is given; else `out`.
   Expr length() const;

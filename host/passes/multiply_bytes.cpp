@@ -133,8 +133,8 @@ std::optional<DType> byte_type(const Value& zero_point) {
   return dtype == DType::kU8 || dtype == DType::kI8 ? std::optional(dtype) : std::nullopt;
 }
 
-/// Of how many products of data less a zero point and weights i32 holds the sum; 0 where the zero point may be
-/// no byte.
+/// Of how many products of data less a zero point and weights i32 holds the sum; 0 where the zero point may
+/// be no byte.
 int64_t most_products(const Bytes& bytes) {
   constexpr int64_t kLargestWeight = 128, kLargestDifference = 255;
   int64_t difference = kLargestDifference;

@@ -257,9 +257,9 @@ TEST_F(Gir, IrWritesTheGraphOfTheStageThatIsAskedFor) {
 
 TEST_F(Gir, IrRefusesAllStagesOfTheListOfKernels) {
   folders_.write("m.gir", kByHand);
-  EXPECT_THAT(error_of({"ir", "m.gir", "--list", "--all"}),
-              AllOf(HasSubstr("--list shows the kernels after the last pass"),
-                    HasSubstr("leave out --all\n")));
+  EXPECT_THAT(
+      error_of({"ir", "m.gir", "--list", "--all"}),
+      AllOf(HasSubstr("--list shows the kernels after the last pass"), HasSubstr("leave out --all\n")));
   EXPECT_THAT(gantry({"ir", "m.gir", "--list", "--loops", "--all"}).out,
               AllOf(HasSubstr("multiply+add"), HasSubstr(": after ")));
 }

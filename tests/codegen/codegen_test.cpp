@@ -407,8 +407,8 @@ TEST(Division, FloorsForEverySignOfItsOperands) {
 TEST(Division, OfAVariableThatIsNegativeInTheSecondCopyOfALoopsBodyRoundsDown) {
   const Buffer out = argument("out", DType::kI64, 16);
   const Expr r = make_var("r"), p = make_var("p");
-  const Stmt copies = block({let(p, r * 2, store(out, r * 2, mod(p, 3))),
-                             let(p, r * 2 - 3, store(out, r * 2 + 1, mod(p, 3)))});
+  const Stmt copies = block(
+      {let(p, r * 2, store(out, r * 2, mod(p, 3))), let(p, r * 2 - 3, store(out, r * 2 + 1, mod(p, 3)))});
   std::vector<int64_t> result(16, -1);
   const Stmt loop = for_loop(r, 0, 8, LoopKind::kSerial, copies);
   ASSERT_EQ(run_kernel(make_kernel("copies", {out}, loop), {result.data()}), 0);

@@ -88,8 +88,9 @@ TEST_P(EmulateLaunches, AVariableMayDifferBetweenThreadsInOneOfTwoPlacesOnly) {
   const Buffer room = shared_buffer("room", DType::kI64, 8);
   const Grid g;
   const Expr v = make_var("v");
-  const Stmt of_thread = let(v, load(in, g.t), block({store(room, g.t, v), barrier(),
-                                                      store(out, g.t, v + load(room, mod(g.t + 1, 8)))}));
+  const Stmt of_thread =
+      let(v, load(in, g.t),
+          block({store(room, g.t, v), barrier(), store(out, g.t, v + load(room, mod(g.t + 1, 8)))}));
   const Stmt meet = block({barrier(), store(out, g.t, v + load(out, g.t))});
   const Stmt of_block = let(v, load(in, 0), if_stmt(lt(v, 5), meet));
   const Stmt body = allocate(room, block({of_thread, of_block}));

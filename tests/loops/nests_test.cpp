@@ -131,8 +131,7 @@ TEST(AConditionOfLanes, HasOneCaseOnlyWhereThatChangesWhatItReads) {
     };
     nest.loop("i", 16, one, LoopKind::kVectorized);
   });
-  for (size_t i = 0; i < 16; ++i)
-    EXPECT_EQ(y[i], x[i] < -4 ? 100 : x[i] < 0 ? x[i] - 1 : x[i] - 20) << i;
+  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(y[i], x[i] < -4 ? 100 : x[i] < 0 ? x[i] - 1 : x[i] - 20) << i;
 }
 
 TEST(ACondition, IsNotTakenForTrueBehindAStoreToWhatItReads) {
@@ -230,7 +229,8 @@ TEST(ADivisor, OfMinusOneWrapsTheSmallestInteger) {
         nest.emit(store(nest.result(0), i + k * 4, cast(DType::kF32, results[k])));
     });
   });
-  EXPECT_THAT(y, ElementsAre(-0x1p31f, -0x1p30f, -7, -3, 0, 0, 0, -1, -0x1p31f, -0x1p30f, -7, -4, 0, 0, 0, 1));
+  EXPECT_THAT(y,
+              ElementsAre(-0x1p31f, -0x1p30f, -7, -3, 0, 0, 0, -1, -0x1p31f, -0x1p30f, -7, -4, 0, 0, 0, 1));
 }
 
 }  // namespace

@@ -216,8 +216,8 @@ TEST(Resize, NeedsAnElementForASizeOfAnotherTensor) {
 TEST(Resize, NeedsNothingMoreWhereASizeMeansThatThereAreElements) {
   const std::string scales = constants("scales", {{4}, {1, 1, 2, 1}});
   EXPECT_TRUE(resized_to_shape(scales + node("Resize", "x - scales", "z"), "x").main.constraints.empty());
-  const std::string pairs = attribute("kernel_shape", "type: INTS ints: [2, 1]") +
-                            attribute("strides", "type: INTS ints: [2, 1]");
+  const std::string pairs =
+      attribute("kernel_shape", "type: INTS ints: [2, 1]") + attribute("strides", "type: INTS ints: [2, 1]");
   const Graph pooled = resized_to_shape(node("MaxPool", "x", "z", pairs), "x");
   ASSERT_EQ(pooled.main.constraints.size(), 1U) << "that the window fits";
   EXPECT_TRUE(takes(pooled, {{"H", 2}}) && !takes(pooled, {{"H", 1}}));

@@ -91,8 +91,8 @@ TEST(ResizeByData, TakesARegionThatIsData) {
     expect_same_as_known("Resize", attributes,
                          {{"x", x}, {"r", region}, {"s", {}}, {"z", {{2}, sizes, DType::kI64}}}, 1e-6);
 }
-// By hand: half as wide, the kernel reaches over two elements at each side, of weights 1/4, 1/2, 1/4 and 0; those
-// before the data are the first. An axis that stays, of any extent, is read as it is.
+// By hand: half as wide, the kernel reaches over two elements at each side, of weights 1/4, 1/2, 1/4 and 0;
+// those before the data are the first. An axis that stays, of any extent, is read as it is.
 TEST(ResizeByData, AntialiasesARegionThatIsDataOfAnyNumberOfImages) {
   const std::string attributes = text_attribute("mode", "linear") + integer("antialias", 1) +
                                  text_attribute("coordinate_transformation_mode", "tf_crop_and_resize") +

@@ -135,8 +135,8 @@ TEST(RotaryEmbedding, CosinesThatAreOfNoPositionsAreRefused) {
     const std::string lengths =
         "initializer { name: 'lengths' dims: 2 data_type: 6 int32_data: [2, 2] } "
         "initializer { name: 'total' data_type: 6 int32_data: 3 } ";
-    const std::string attributes = kMicrosoft + integer("num_heads", kHeads) +
-                                   integer("kv_num_heads", kHeads) + integer("do_rotary", 1);
+    const std::string attributes =
+        kMicrosoft + integer("num_heads", kHeads) + integer("kv_num_heads", kHeads) + integer("do_rotary", 1);
     const std::string attend = node("GroupQueryAttention", "q k v - - lengths total c s", "y", attributes);
     EXPECT_THAT(error_of(lengths + attend, attended), ::testing::HasSubstr("should have 2 dimensions"));
   }

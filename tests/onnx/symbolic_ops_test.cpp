@@ -60,12 +60,11 @@ TEST(SymbolicGridSample, TakesImagesAndGridsOfAnySize) {
 // Two taps of ones, a step of two: each element twice. Of four there is one too many at each side.
 TEST(SymbolicConvTranspose, HasZerosAtTheEndWhereItsShapeIsLargerThanItsWindowsReach) {
   const std::string weight = "initializer { name: 'w' data_type: 1 dims: [1, 1, 2] float_data: [1, 1] } ";
-  const Graph graph = imported_graph(
-      open_input("x", "1 1 W") + weight +
-          node("ConvTranspose", "x w", "y",
-               attribute("strides", "type: INTS ints: [2]") +
-                   attribute("output_shape", "type: INTS ints: [6]")),
-      "y");
+  const Graph graph = imported_graph(open_input("x", "1 1 W") + weight +
+                                         node("ConvTranspose", "x w", "y",
+                                              attribute("strides", "type: INTS ints: [2]") +
+                                                  attribute("output_shape", "type: INTS ints: [6]")),
+                                     "y");
   const std::pair<std::vector<double>, std::vector<float>> cases[] = {
       {{1, 2}, {1, 1, 2, 2, 0, 0}}, {{1, 2, 3}, {1, 1, 2, 2, 3, 3}}, {{1, 2, 3, 4}, {1, 2, 2, 3, 3, 4}}};
   for (const auto& [x, expected] : cases) {

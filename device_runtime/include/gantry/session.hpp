@@ -37,10 +37,9 @@ inline constexpr bool holds_elements<T, std::void_t<decltype(std::tuple_size<T>:
 /// Whether elements are still there after the call: they have a name, or belong to somebody else than the
 /// argument.
 template <typename Elements>
-inline constexpr bool outlives_call =
-    std::is_lvalue_reference_v<Elements> ||
-    (std::is_trivially_copyable_v<std::remove_reference_t<Elements>> &&
-     !holds_elements<std::remove_reference_t<Elements>>);
+inline constexpr bool outlives_call = std::is_lvalue_reference_v<Elements> ||
+                                      (std::is_trivially_copyable_v<std::remove_reference_t<Elements>> &&
+                                       !holds_elements<std::remove_reference_t<Elements>>);
 
 }  // namespace detail
 
