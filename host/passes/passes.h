@@ -131,7 +131,8 @@ void alter_layout(Graph& graph, PassContext& context);
 void fuse_ops(Graph& graph, PassContext& context);
 
 /// Says for every node of a fused graph where it runs, on a board with a GPU: on the GPU, unless one of its
-/// operations is a loop nest written by hand for CPUs only. Every dtype and function of tensor expressions
+/// operations is a loop nest written by hand for CPUs only, or it reads and writes more than a kernel
+/// there takes (host/passes/place_devices.h). Every dtype and function of tensor expressions
 /// works there. Small nodes between nodes on the CPU (at most 16 Ki elements, inputs from the CPU, results
 /// read only there or returned) stay on the CPU, which saves two copies. Views follow their input. A value
 /// that crosses gets a device_copy, one a value and direction (host/ops/device_copy.h). Parameters and

@@ -1,6 +1,5 @@
 #include "host/passes/place_devices.h"
 
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,11 +15,47 @@ namespace {
 /// A kernel on a CPU costs less than the copies around one on the GPU, up to about as many elements.
 constexpr int64_t kSmallNodeElements = 16 << 10;
 
+/// Of a kernel on a GPU, which takes 544 of 8 bytes: the address of each input and result, and each symbol of their
+/// shapes. The others are for what a node does not show: memory between its launches, symbols of attributes.
+constexpr size_t kMostParameters = 480;
+
+bool has_few_parameters(const Node& node) {
+  size_t buffers = 0;
+  std::set<std::string> symbols;
+  const auto count = [&](const Value* value) {
+    if (value == nullptr) return;
+    ++buffers;
+    for (const Dim& dim : value->type.shape) {
+      for (const std::string& symbol : dim.symbols()) symbols.insert(symbol);
+    }
+  };
+  for (const Value* input : node.inputs) count(input);
+  for (const Value* result : node.results) count(result);
+  return buffers + symbols.size() <= kMostParameters;
+}
+
 bool operations_run_on_gpu(const std::vector<Tensor>& tensors) {
   for (const Operation& op : topological_order(tensors)) {
     if (op->kind == OperationNode::Kind::kExtern && !op->extern_gpu_body) return false;
   }
   return true;
+}
+
+/// Every tensor expression of the node (of a fused node: of its body's nodes).
+bool operations_run_on_gpu(const Node& node) {
+  if (!node.bodies.empty()) {
+    const auto& inner = node.bodies.front()->nodes();
+    return std::all_of(inner.begin(), inner.end(), [](const Node* n) { return operations_run_on_gpu(*n); });
+  }
+  if (!op_def(node).compute) return calls_gpu_kernel(node);
+  const auto is_strings = [](const Value* v) { return v != nullptr && v->type.dtype == DType::kString; };
+  if (std::ranges::any_of(node.inputs, is_strings) || std::ranges::any_of(node.results, is_strings)) return false;
+  std::vector<Tensor> inputs;
+  for (const Value* input : node.inputs) {
+    inputs.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name)
+                           : Tensor());
+  }
+  return operations_run_on_gpu(op_def(node).compute(node, inputs));
 }
 
 bool is_small(const Node& node) {
@@ -168,19 +203,7 @@ class CopyInserter {
 }  // namespace
 
 bool runs_on_gpu(const Node& node) {
-  if (!node.bodies.empty()) {
-    const auto& inner = node.bodies.front()->nodes();
-    return std::all_of(inner.begin(), inner.end(), [](const Node* n) { return runs_on_gpu(*n); });
-  }
-  if (!op_def(node).compute) return calls_gpu_kernel(node);
-  const auto is_strings = [](const Value* v) { return v != nullptr && v->type.dtype == DType::kString; };
-  if (std::ranges::any_of(node.inputs, is_strings) || std::ranges::any_of(node.results, is_strings)) return false;
-  std::vector<Tensor> inputs;
-  for (const Value* input : node.inputs) {
-    inputs.push_back(input ? placeholder(to_exprs(input->type.shape), input->type.dtype, input->name)
-                           : Tensor());
-  }
-  return operations_run_on_gpu(op_def(node).compute(node, inputs));
+  return has_few_parameters(node) && operations_run_on_gpu(node);
 }
 
 void forget_devices(Graph& graph) {

@@ -199,5 +199,30 @@ TEST(PlaceDevices, LooksIntoFusedNodes) {
   EXPECT_EQ(graph.main.nodes().back()->placement, Placement::kGpu);
 }
 
+/// A kernel that joins so many vectors, each of three elements or of an extent of its own.
+std::string joining(size_t parts, bool open) {
+  const auto vector_of = [](const Dim& extent) { return TensorType{DType::kF32, {extent}}.str(); };
+  std::string names, parameters;
+  Dim total = 0;
+  for (size_t i = 0; i < parts; ++i) {
+    const Dim extent = open ? Dim::symbol(fmt::format("D{}", i)) : Dim(3);
+    names += fmt::format("{}%p{}", i == 0 ? "" : ", ", i);
+    parameters += fmt::format("{}%p{}: {}", i == 0 ? "" : ", ", i, vector_of(extent));
+    total = total + extent;
+  }
+  const std::string signature = fmt::format("({}) -> {} {{\n", parameters, vector_of(total));
+  return "fn @main" + signature + "  %0 = fused(" + names + ") fn @join" + signature + "    %0 = concatenate(" +
+         names + ", axis=0)\n    return %0\n  }\n  return %0\n}\n";
+}
+
+TEST(PlaceDevices, LeavesWhatHasMoreParametersThanAKernelThereTakesOnTheCpu) {
+  const auto place_of = [](size_t parts, bool open) {
+    return placed_graph(joining(parts, open)).main.nodes().front()->placement;
+  };
+  EXPECT_EQ(place_of(300, false), Placement::kGpu);
+  EXPECT_EQ(place_of(600, false), Placement::kCpu);
+  EXPECT_EQ(place_of(300, true), Placement::kCpu);
+}
+
 }  // namespace
 }  // namespace gantry

@@ -3,9 +3,11 @@
 namespace gantry {
 namespace {
 
-std::string split(const std::string& text) {
-  return after(text, [](Graph& graph) {
-    find_pass("split_wide_concatenations")->run(graph, fresh_context());
+std::string split(const std::string& text, bool for_gpu = false) {
+  return after(text, [&](Graph& graph) {
+    PassContext context;
+    context.for_gpu = for_gpu;
+    find_pass("split_wide_concatenations")->run(graph, context);
     dead_code(graph, fresh_context());
   });
 }
@@ -38,6 +40,10 @@ Dim open(size_t i) {
   return Dim::symbol(fmt::format("D{}", i));
 }
 
+Dim known(size_t) {
+  return 3;
+}
+
 std::string concatenation_of(size_t parts, const Extent& extent) {
   return function_of(parts, extent, "  %0 = concatenate(" + values(0, parts) + ", axis=0)\n");
 }
@@ -53,8 +59,14 @@ TEST(SplitWideConcatenations, FewPartsStay) {
 }
 
 TEST(SplitWideConcatenations, PartsOfKnownExtentsStay) {
-  const auto known = [](size_t) { return Dim(3); };
   EXPECT_THAT(split(concatenation_of(40, known)), IsGraph(concatenation_of(40, known)));
+}
+
+TEST(SplitWideConcatenations, OnAGpuMorePartsThanAKernelTakesBecomeGroups) {
+  const std::string groups = "  %1 = concatenate(" + values(0, 256) + ", axis=0)\n  %2 = concatenate(" +
+                             values(256, 512) + ", axis=0)\n  %0 = concatenate(%1, %2, %p512, axis=0)\n";
+  EXPECT_THAT(split(concatenation_of(513, known), /*for_gpu=*/true), IsGraph(function_of(513, known, groups)));
+  EXPECT_THAT(split(concatenation_of(256, known), /*for_gpu=*/true), IsGraph(concatenation_of(256, known)));
 }
 
 }  // namespace
