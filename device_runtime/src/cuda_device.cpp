@@ -1,5 +1,6 @@
 #include "device_runtime/src/cuda_device.h"
 
+#include <mutex>
 #include <utility>
 
 namespace gantry::runtime::cuda {
@@ -20,28 +21,39 @@ Result<std::shared_ptr<Device>> Device::open(int index) {
     return failure(GANTRY_INCOMPATIBLE, "this machine has no GPU %d: it has %d, numbered from 0", index,
                    *count);
   }
-  auto device = std::make_shared<Device>();
-  const Driver& driver = **cuda::driver();
-  device->driver_ = &driver;
-  device->index_ = index;
-  GANTRY_TRY(driver.check(driver.device(&device->handle_, index), "opening the GPU"));
-  const auto attribute = [&](int which) {
-    int value = 0;
-    driver.device_attribute(&value, which, device->handle_);
-    return value;
-  };
-  device->compute_capability_ =
-      10 * attribute(kAttributeCapabilityMajor) + attribute(kAttributeCapabilityMinor);
-  device->max_threads_ = attribute(kAttributeMaxThreadsPerBlock);
-  device->max_grid_[0] = attribute(kAttributeMaxGridX);
-  device->max_grid_[1] = attribute(kAttributeMaxGridY);
-  device->max_grid_[2] = attribute(kAttributeMaxGridZ);
-  device->l2_bytes_ = static_cast<uint64_t>(attribute(kAttributeL2Bytes));
-  char id[64] = "";
-  if (driver.device_bus_id(id, sizeof id, device->handle_) == 0) device->bus_id_ = id;
-  GANTRY_TRY(driver.check(driver.retain_primary(&device->context_, device->handle_), "starting the GPU"));
+  static std::mutex mutex;
+  // By number. The driver counts them once, as it starts; never freed, for threads that go on as the process exits.
+  static auto* const known = new std::weak_ptr<Device>[static_cast<size_t>(*count)];
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<Device> device = known[index].lock();
+  if (device == nullptr) {
+    device = std::make_shared<Device>();
+    GANTRY_TRY(device->start(index));
+    known[index] = device;
+  }
   GANTRY_TRY(device->enter());
   return device;
+}
+
+Status Device::start(int index) {
+  const Driver& driver = **cuda::driver();
+  driver_ = &driver;
+  index_ = index;
+  GANTRY_TRY(driver.check(driver.device(&handle_, index), "opening the GPU"));
+  const auto attribute = [&](int which) {
+    int value = 0;
+    driver.device_attribute(&value, which, handle_);
+    return value;
+  };
+  compute_capability_ = 10 * attribute(kAttributeCapabilityMajor) + attribute(kAttributeCapabilityMinor);
+  max_threads_ = attribute(kAttributeMaxThreadsPerBlock);
+  max_grid_[0] = attribute(kAttributeMaxGridX);
+  max_grid_[1] = attribute(kAttributeMaxGridY);
+  max_grid_[2] = attribute(kAttributeMaxGridZ);
+  l2_bytes_ = static_cast<uint64_t>(attribute(kAttributeL2Bytes));
+  char id[64] = "";
+  if (driver.device_bus_id(id, sizeof id, handle_) == 0) bus_id_ = id;
+  return driver.check(driver.retain_primary(&context_, handle_), "starting the GPU");
 }
 
 Device::~Device() {

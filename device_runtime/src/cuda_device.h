@@ -13,7 +13,8 @@ namespace gantry::runtime::cuda {
 /// The primary context of a GPU, shared by everything in the process that uses it. Thread-safe.
 class Device {
  public:
-  /// Errors: those of driver(); INCOMPATIBLE if there is no GPU of that number.
+  /// One for all who have it open at a time: a fault in a kernel of any is known to all. The GPU is the calling
+  /// thread's afterwards. Errors: those of driver(); INCOMPATIBLE if there is no GPU of that number; those of enter().
   static Result<std::shared_ptr<Device>> open(int index);
   ~Device();
   Device() = default;
@@ -36,6 +37,8 @@ class Device {
   uint64_t free_bytes() const;
 
  private:
+  Status start(int index);
+
   const Driver* driver_ = nullptr;
   DeviceHandle handle_ = 0;
   Context context_ = nullptr;

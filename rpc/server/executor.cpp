@@ -64,6 +64,7 @@ class Executor {
   SharedStep& step_;
   std::optional<wire::ResponseT> board_;  ///< what the session has told of it
   std::uint32_t next_handle_;
+  std::uint32_t asked_ = 0;  ///< the module that the request is of, which may be gone; 0: of none
   std::map<std::uint32_t, Loaded> loaded_;
 };
 
@@ -122,17 +123,20 @@ void Executor::answer(std::uint32_t id, const Bytes& payload, const Attachments&
   if (finish != kGoesOn) ::_exit(0);
 }
 
+/// A GPU is lost to all modules at once; whether the reply names the kernel, the one that ran it knows.
 Finish Executor::gpu_state() const {
-  Finish finish = kGoesOn;
-  for (const auto& [handle, loaded] : loaded_) {
-    const auto& gpu = loaded.session->module().gpu();
-    if (gpu == nullptr || !gpu->device()->lost()) continue;
-    finish = std::max(finish, loaded.session->executor().names_faults() ? kGpuLost : kGpuLostUnknownAt);
-  }
-  return finish;
+  const auto is_lost = [](const auto& entry) {
+    const auto& gpu = entry.second.session->module().gpu();
+    return gpu != nullptr && gpu->device()->lost();
+  };
+  if (!std::ranges::any_of(loaded_, is_lost)) return kGoesOn;
+  const auto asked = loaded_.find(asked_);
+  const bool named = asked == loaded_.end() || asked->second.session->executor().names_faults();
+  return named ? kGpuLost : kGpuLostUnknownAt;
 }
 
 Answer Executor::handle(std::uint32_t id, const wire::RequestT& request, const Attachments& attachments) {
+  asked_ = 0;
   switch (request.body.type) {
     case wire::RequestBody::LoadModule:
       return {load(*request.body.AsLoadModule(), attachments), {}};
@@ -158,6 +162,7 @@ std::int64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 Loaded& Executor::find(std::uint32_t handle) {
+  asked_ = handle;
   const auto found = loaded_.find(handle);
   if (found == loaded_.end())
     throw Error(ErrorKind::kRequest, "this session has no loaded module with the handle " +

@@ -453,6 +453,20 @@ TEST_F(CudaDeathTest, SaysThatAReplayedKernelFaults) {
                           "kernels failed on the GPU: an illegal memory access");
 }
 
+TEST_F(CudaDeathTest, SaysThatTheGpuIsLostToTheOtherModulesToo) {
+  const auto body = [] {
+    auto faulty = open(load(cuda_module())), other = open(load(cuda_module()));
+    set_ramp(*faulty, 1);
+    set_ramp(*other, 1);
+    std::string text = faulty->run().message();
+    text += "\nother: " + other->run().message();
+    return text + "\nnext: " + error_of_loading();
+  };
+  expect_in_fresh_process("FAKE_CUDA_FAULT", "2", body,
+                          "kernel scale (.|\n)*other: the GPU is lost to this process"
+                          "(.|\n)*next: the GPU is lost to this process");
+}
+
 TEST_F(CudaDeathTest, RunsWithoutGraphsWhereTheDriverCannotCapture) {
   const auto body = [] {
     auto session = open(load(cuda_module()));

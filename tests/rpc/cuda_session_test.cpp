@@ -161,6 +161,21 @@ TEST(GpuBoard, KernelThatFaultsInAReplayIsNamedToo) {
                                       "nodes Mul_1) failed on the GPU"));
 }
 
+TEST(GpuBoard, KernelNamedByItsFirstRunIsNotLookedForWhereAnotherModuleIsReplayed) {
+  GpuBoard board;
+  auto client = board.connect();
+  const LoadedModule replayed = load(*client);
+  for (float first : {0.f, 1.f}) {
+    set_first(*client, replayed, first);
+    client->run(replayed.handle);
+  }
+  const LoadedModule module = load(*client);
+  set_first(*client, module, -5000);
+  const Error error = failure_of([&] { client->run(module.handle); });
+  EXPECT_THAT(error.what(), HasSubstr("kernel scale (step #1: test.scale; nodes Mul_1) failed on the GPU"));
+  EXPECT_THAT(error.what(), Not(HasSubstr("once more")));
+}
+
 TEST(GpuBoard, KernelThatHangsIsStoppedAndNamed) {
   GpuBoard board("FAKE_CUDA_HANG", "2");
   auto client = board.connect();
