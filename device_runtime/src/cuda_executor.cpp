@@ -252,7 +252,10 @@ Status CudaExecutor::capture(Segment& segment, bool timed, GraphExec& graph) {
 Status CudaExecutor::make_ready(const GantryKernelHost* host) {
   if (!checked_) GANTRY_TRY(run_checked(host));
   if (captured_) return Status();
-  for (Segment& segment : segments_) GANTRY_TRY(capture(segment, false, segment.graph));
+  for (Segment& segment : segments_) {
+    // It is there already where memory ended at a later one in an earlier run.
+    if (segment.graph == nullptr) GANTRY_TRY(capture(segment, false, segment.graph));
+  }
   captured_ = true;
   return Status();
 }

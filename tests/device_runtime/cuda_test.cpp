@@ -481,6 +481,21 @@ TEST_F(CudaDeathTest, RunsWithoutGraphsWhereTheDriverCannotCapture) {
   expect_in_fresh_process("FAKE_CUDA_NO_CAPTURE", "1", body, "fine");
 }
 
+TEST_F(CudaDeathTest, LeaksNoGraphWhereMemoryEndsAtALaterOne) {
+  const auto body = [] {
+    std::string text;
+    {
+      auto session = open(load(mixed_module()));
+      set_ramp(*session, 2);
+      run(*session);
+      for (int i = 0; i < 2; ++i) text += session->run().message() + "\n";
+    }
+    return text + std::to_string(counters().graphs) + " graphs are left";
+  };
+  const std::string refused = "a CUDA graph of the model: the GPU has no memory left(.|\n)*";
+  expect_in_fresh_process("FAKE_CUDA_GRAPHS", "1", body, refused + refused + "\n0 graphs are left");
+}
+
 TEST(CudaCApi, RunsOnTheDeviceThatASessionAsksFor) {
   const auto file = cuda_module().write();
   GantryModule* module = nullptr;

@@ -91,7 +91,7 @@ struct State {
   std::mutex mutex;
   bool initialised = false;
   int devices = 1, version = 12040, capability = 80;
-  uint64_t memory = uint64_t{1} << 30, fault_at = 0, hang_at = 0;
+  uint64_t memory = uint64_t{1} << 30, fault_at = 0, hang_at = 0, most_graphs = UINT64_MAX;
   bool no_capture = false;
   int dead = 0;  // code of the fault that killed the context
   FakeCudaCounters counters{};
@@ -115,6 +115,7 @@ void read_settings() {
   s.memory = setting("FAKE_CUDA_MEMORY", uint64_t{1} << 30);
   s.fault_at = setting("FAKE_CUDA_FAULT", 0);
   s.hang_at = setting("FAKE_CUDA_HANG", 0);
+  s.most_graphs = setting("FAKE_CUDA_GRAPHS", UINT64_MAX);
   s.no_capture = setting("FAKE_CUDA_NO_CAPTURE", 0) != 0;
 }
 
@@ -342,6 +343,9 @@ EXPORT int cuStreamEndCapture(void* stream, void** graph) {
   return kCaptureUnsupported;
 }
 EXPORT int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
+  State& s = state();
+  if (s.counters.graphs >= s.most_graphs) return kOutOfMemory;
+  ++s.counters.graphs;
   *exec = new FakeGraph(*static_cast<FakeGraph*>(graph));
   return 0;
 }
@@ -353,11 +357,13 @@ EXPORT int cuGraphLaunch(void* exec, void* stream) {
   return 0;
 }
 EXPORT int cuGraphExecDestroy(void* exec) {
+  --state().counters.graphs;
   delete static_cast<FakeGraph*>(exec);
   return 0;
 }
 EXPORT int cuGraphDestroy(void* graph) {
-  return cuGraphExecDestroy(graph);
+  delete static_cast<FakeGraph*>(graph);
+  return 0;
 }
 EXPORT int cuEventCreate(void** event, unsigned) {
   *event = new FakeEvent;

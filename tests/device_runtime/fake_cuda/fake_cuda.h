@@ -10,6 +10,7 @@
 //   FAKE_CUDA_FAULT=N         the Nth kernel executed (from 1) faults with an illegal address
 //   FAKE_CUDA_HANG=N          the Nth kernel executed never ends
 //   FAKE_CUDA_NO_CAPTURE=1    streams cannot be captured
+//   FAKE_CUDA_GRAPHS=N        there is memory for N executable graphs at a time; default: for any number
 //
 // "PTX" is text of lines "entry NAME"; a line "bad" makes the JIT fail with a log. The entries that it knows:
 //   add_one(in, out, n)               out[i] = in[i] + 1, i < n, by blocks x threads; hangs if in[0] > 1e6
@@ -32,6 +33,7 @@ struct FakeCudaCounters {
   uint64_t kernels;          ///< executed
   uint64_t allocated_bytes;  ///< on the device now
   uint64_t modules;          ///< loaded now
+  uint64_t graphs;           ///< executable ones now
 };
 /// Found by dlsym in the loaded library.
 extern "C" FakeCudaCounters fake_cuda_counters();
