@@ -46,8 +46,8 @@ struct GpuImage {
 /// PTX of all kernels (which must consist of launches) for a target of kind kGpu, and the machine code where
 /// ptxas is found that knows the architecture. Parameters of an entry: a pointer for each of the kernel's
 /// arguments and scratch buffers, each aligned to 16 bytes, its symbols as 64-bit integers, and for launches
-/// inside a loop the iteration as such. Errors: internal errors that name the kernel; a user error if the
-/// environment names a ptxas that cannot be run.
+/// inside a loop the iteration as such. Errors: internal errors that name the kernel; user errors where
+/// ptxas cannot be run, or is ended by something else than the kernels: by a signal, or without a word.
 GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads = 2,
                          SpanRecorder* spans = nullptr);
 

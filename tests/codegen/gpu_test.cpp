@@ -2,11 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 
 #include "host/codegen/codegen.h"
 #include "host/codegen/find_target.h"
 #include "host/codegen/index_range.h"
 #include "host/support/error.h"
+#include "host/support/temporary.h"
 #include "host/targets/cuda/ptxas.h"
 #include "tests/codegen/run_kernel.h"
 
@@ -295,6 +299,66 @@ TEST(FindPtxas, TakesTheProgramThatTheEnvironmentNames) {
   } else {
     unsetenv("GANTRY_PTXAS");
   }
+}
+
+/// The environment names a shell script of these lines as ptxas, while it lives.
+class ScriptedPtxas {
+ public:
+  explicit ScriptedPtxas(const std::string& lines) {
+    if (const char* before = std::getenv("GANTRY_PTXAS")) before_ = before;
+    const std::filesystem::path program = folder_.path() / "ptxas";
+    std::ofstream(program) << "#!/bin/sh\n" << lines << '\n';
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    setenv("GANTRY_PTXAS", program.c_str(), 1);
+  }
+  ~ScriptedPtxas() {
+    if (before_) {
+      setenv("GANTRY_PTXAS", before_->c_str(), 1);
+    } else {
+      unsetenv("GANTRY_PTXAS");
+    }
+  }
+  ScriptedPtxas(const ScriptedPtxas&) = delete;
+
+ private:
+  TemporaryFolder folder_{"scripted"};
+  std::optional<std::string> before_;
+};
+
+/// What assembling a kernel fails with where ptxas is that script.
+Error failure_with(const std::string& lines) {
+  const ScriptedPtxas ptxas(lines);
+  const LoopKernel kernel = vector_add();
+  try {
+    build_gpu_image({&kernel, 1}, find_target("cuda:sm_80"), 1);
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::kBoard, "nothing failed");
+}
+
+TEST(FailingPtxas, EndedByASignalIsTheMachinesMatter) {
+  const Error error = failure_with("kill -KILL $$");
+  EXPECT_EQ(error.kind(), ErrorKind::kUser);
+  EXPECT_THAT(error.what(), HasSubstr("ended by signal 9"));
+  EXPECT_THAT(error.what(), HasSubstr("memory"));
+}
+
+TEST(FailingPtxas, WithoutAWordOfTheCodeIsTheFoldersMatter) {
+  const Error error = failure_with("echo 'ptxas info    : 0 bytes gmem'; exit 3");
+  EXPECT_EQ(error.kind(), ErrorKind::kUser);
+  EXPECT_THAT(error.what(), HasSubstr("exit code 3"));
+  EXPECT_THAT(error.what(), HasSubstr("is there room in /"));
+  EXPECT_THAT(error.what(), HasSubstr("0 bytes gmem"));
+  EXPECT_EQ(failure_with("exit 0").kind(), ErrorKind::kUser) << "it has written nothing";
+}
+
+TEST(FailingPtxas, WithAnErrorInTheCodeIsOurs) {
+  const Error error =
+      failure_with("echo \"ptxas kernels.ptx, line 1; error   : Unknown symbol 'x'\" >&2; exit 255");
+  EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+  EXPECT_THAT(error.what(), HasSubstr("ptxas refuses its code for sm_80"));
+  EXPECT_THAT(error.what(), HasSubstr("Unknown symbol 'x'"));
 }
 
 TEST(IndexRanges, BoundTreesOfIndexArithmetic) {

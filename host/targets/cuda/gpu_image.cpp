@@ -85,23 +85,16 @@ void read_statistics(std::string_view messages, std::vector<GpuEntry>& entries) 
 
 [[noreturn]] void refused(const std::string& ptx, const std::string& messages, const Target& target,
                           std::span<const ForeignGpuText> foreign) {
-  std::string first;
-  for_each_line(messages, [&](std::string_view line) {
-    if (first.empty() &&
-        (line.find("error") != std::string_view::npos || line.find("fatal") != std::string_view::npos)) {
-      first = line;
-    }
-  });
+  const std::string_view first = first_error(messages);
   const int64_t line = number_after(first, "line ", -1);
   const std::string_view entry = line < 0 ? std::string_view() : entry_at_line(ptx, line);
   if (!foreign.empty()) {
     std::string ops;
     for (const ForeignGpuText& text : foreign) ops += (ops.empty() ? "" : ", ") + text.op + " (" + text.file + ")";
-    user_error("ptxas refuses for {} the code with that of the custom ops {}: {}", target.gpu_arch, ops,
-               first.empty() ? messages.substr(0, 500) : first);
+    user_error("ptxas refuses for {} the code with that of the custom ops {}: {}", target.gpu_arch, ops, first);
   }
   internal_error("kernel {}: ptxas refuses its code for {}: {}", entry.empty() ? "(unknown)" : entry,
-                 target.gpu_arch, first.empty() ? messages.substr(0, 500) : first);
+                 target.gpu_arch, first);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "host/support/error.h"
 #include "host/support/program.h"
 #include "host/support/temporary.h"
+#include "host/targets/cuda/ptx_text.h"
 
 extern char** environ;  // NOLINT: POSIX wants it declared
 
@@ -54,8 +55,15 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// The exit status of the program; its output goes to the file `log`, its temporary files beside that.
-int run(std::vector<std::string> command, const fs::path& log) {
+/// How a program ended.
+struct Ending {
+  int code = 0;    ///< its exit code
+  int signal = 0;  ///< that ended it; 0: none
+  bool ok() const { return code == 0 && signal == 0; }
+};
+
+/// Runs the program; its output goes to the file `log`, its temporary files beside that.
+Ending run(std::vector<std::string> command, const fs::path& log) {
   std::vector<std::string> variables = environment_in(log.parent_path());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -66,7 +74,23 @@ int run(std::vector<std::string> command, const fs::path& log) {
   posix_spawn_file_actions_destroy(&actions);
   if (child.error() != 0) user_error("{}: cannot be run: {}", command[0], std::strerror(child.error()));
   const int status = child.wait();
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (WIFSIGNALED(status)) return {0, WTERMSIG(status)};
+  return {WEXITSTATUS(status), 0};
+}
+
+/// User errors where it assembled nothing for another reason than the text: it was killed, or does not say what
+/// is wrong with it. On a full disk, where `folder` is, its messages are lost like its output.
+void expect_complaint(const fs::path& program, const Ending& ending, const std::string& messages,
+                      const fs::path& folder) {
+  constexpr std::string_view kOtherwise = "GANTRY_PTXAS=none leaves the kernels to the driver of the board";
+  if (ending.signal != 0) {
+    user_error("{}: ended by signal {} ({}): is there memory enough? {}", program.string(), ending.signal,
+               ::strsignal(ending.signal), kOtherwise);
+  }
+  if (!first_error(messages).empty()) return;
+  user_error("{}: ended with exit code {} and neither code nor an error: is there room in {}? {}{}{}",
+             program.string(), ending.code, folder.string(), kOtherwise,
+             messages.empty() ? "" : "; it wrote:\n", messages.substr(0, 500));
 }
 
 }  // namespace
@@ -91,12 +115,23 @@ std::optional<fs::path> find_ptxas() {
 std::string ptxas_version(const fs::path& program) {
   const TemporaryFolder folder("ptxas");
   const fs::path log = folder.path() / "version";
-  if (run({program.string(), "--version"}, log) != 0) return "";
+  if (!run({program.string(), "--version"}, log).ok()) return "";
   const std::string text = read_all(log), marker = "release ";
   const size_t at = text.find(marker);
   if (at == std::string::npos) return "";
   const size_t start = at + marker.size();
   return text.substr(start, text.find('\n', start) - start);
+}
+
+std::string_view first_error(std::string_view messages) {
+  std::string_view first;
+  for_each_line(messages, [&](std::string_view line) {
+    if (first.empty() &&
+        (line.find("error") != std::string_view::npos || line.find("fatal") != std::string_view::npos)) {
+      first = line;
+    }
+  });
+  return first;
 }
 
 PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std::string& arch, int threads) {
@@ -113,21 +148,24 @@ PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std
                                       source.string(),  "-o", cubin.string()};
   if (threads > 1) command.push_back("--split-compile=" + std::to_string(threads));
   PtxasResult result;
-  int status = run(command, log);
+  Ending ending = run(command, log);
   result.messages = read_all(log);
   auto complains_of = [&](const char* option) { return result.messages.find(option) != std::string::npos; };
-  if (status != 0 && threads > 1 && complains_of("split-compile")) {  // older than CUDA 12
+  if (!ending.ok() && threads > 1 && complains_of("split-compile")) {  // older than CUDA 12
     command.pop_back();
-    status = run(command, log);
+    ending = run(command, log);
     result.messages = read_all(log);
   }
-  if (status != 0) {
-    result.outcome =
-        complains_of("gpu-name") ? PtxasResult::Outcome::kUnknownArchitecture : PtxasResult::Outcome::kFailed;
+  if (ending.signal == 0 && ending.code != 0 && complains_of("gpu-name")) {
+    result.outcome = PtxasResult::Outcome::kUnknownArchitecture;
     return result;
   }
-  const std::string bytes = read_all(cubin);
-  result.outcome = bytes.empty() ? PtxasResult::Outcome::kFailed : PtxasResult::Outcome::kAssembled;
+  const std::string bytes = ending.ok() ? read_all(cubin) : "";
+  if (bytes.empty()) {
+    expect_complaint(program, ending, result.messages, folder.path().parent_path());
+    return result;
+  }
+  result.outcome = PtxasResult::Outcome::kAssembled;
   result.cubin.resize(bytes.size());
   std::memcpy(result.cubin.data(), bytes.data(), bytes.size());
   return result;

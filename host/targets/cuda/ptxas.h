@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gantry::cuda {
@@ -20,8 +21,12 @@ struct PtxasResult {
   std::vector<std::byte> cubin;
   std::string messages;  ///< what it wrote: statistics of each entry, or errors
 };
-/// Assembles the text for `arch` ("sm_80"), in a temporary folder that is gone afterwards.
+/// Assembles the text for `arch` ("sm_80"), in a temporary folder that is gone afterwards. kFailed: its
+/// messages have an error. A user error where it cannot be run, a signal ends it, or it leaves neither code nor an
+/// error.
 PtxasResult run_ptxas(const std::filesystem::path& program, const std::string& ptx, const std::string& arch,
                       int threads);
+/// The first line of its messages that tells of an error; empty if none does.
+std::string_view first_error(std::string_view messages);
 
 }  // namespace gantry::cuda
