@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(sys.argv[1])
@@ -46,6 +47,7 @@ COMMANDS = {
                'cat "$SCRATCH/usr/sbin/policy-rc.d" >"$SCRATCH/policy" 2>/dev/null\n'
                'for unit in $UNPACKED; do : >"$SCRATCH/lib/systemd/system/$unit"; done\n'
                '[ -z "$KILLED" ] || kill -KILL "$PPID"\n'
+               'while [ -n "$WAITS" ] && [ ! -e "$SCRATCH/go" ]; do sleep 0.05; done\n'
                'exit "$APT_RETURNS"',
     'systemctl': 'echo "$@" >>"$SCRATCH/systemctl"',
     'sudo': 'exec "$@"',
@@ -73,16 +75,22 @@ class InstalledServers(unittest.TestCase):
             (self.folder / 'bin' / name).write_text(f'#!/bin/sh\n{body}\n')
             (self.folder / 'bin' / name).chmod(0o755)
 
-    def run_script(self, missing, apt_returns=0, killed=False, owner=''):
-        """The finished process, after what systemctl was asked by it alone."""
-        (self.folder / 'packages.txt').write_text('\n'.join(missing) + '\n')
-        (self.folder / 'systemctl').unlink(missing_ok=True)
+    def start_script(self, missing, apt_returns=0, killed=False, owner='', waits=False):
+        packages = self.folder / f"packages-{'-'.join(missing)}.txt"
+        packages.write_text('\n'.join(missing) + '\n')
         environment = {**os.environ, 'PATH': f"{self.folder / 'bin'}:{os.environ['PATH']}", 'SCRATCH': str(self.folder),
                        'GANTRY_SYSTEM_ROOT': str(self.folder), 'MISSING': ' '.join(missing), 'OWNER': owner,
                        'UNPACKED': ' '.join(unit for package in missing for unit in UNITS.get(package, ())),
-                       'APT_RETURNS': str(apt_returns), 'KILLED': 'yes' if killed else ''}
-        return subprocess.run([SOURCE / 'toolchains/install-packages', self.folder / 'packages.txt'], env=environment,
-                              capture_output=True, text=True, check=False, timeout=60)
+                       'APT_RETURNS': str(apt_returns), 'KILLED': 'yes' if killed else '', 'WAITS': 'yes' if waits else ''}
+        return subprocess.Popen([SOURCE / 'toolchains/install-packages', packages], env=environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run_script(self, missing, **how):
+        """The finished process, after what systemctl was asked by it alone."""
+        (self.folder / 'systemctl').unlink(missing_ok=True)
+        with self.start_script(missing, **how) as process:
+            output, errors = process.communicate(timeout=60)
+            return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def asked(self):
         asked = self.folder / 'systemctl'
@@ -122,6 +130,19 @@ class InstalledServers(unittest.TestCase):
         done = self.run_script([])
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         self.assertEqual(self.asked(), '--quiet disable munge.service postgresql.service\n')
+        self.assertFalse(self.policy.exists())
+
+    def test_one_that_runs_keeps_its_policy_while_another_starts(self):
+        with self.start_script(['munge'], waits=True) as first:
+            while first.poll() is None and not (self.folder / 'policy').exists():
+                time.sleep(0.01)
+            with self.start_script(['furo']) as second:
+                with self.assertRaises(subprocess.TimeoutExpired, msg='it waits'):
+                    second.wait(timeout=0.5)
+                self.assertTrue(self.policy.exists())
+                (self.folder / 'go').touch()
+                self.assertEqual((first.wait(timeout=60), second.wait(timeout=60)), (0, 0))
+        self.assertEqual(self.asked(), '--quiet disable munge.service\n')
         self.assertFalse(self.policy.exists())
 
     def test_a_policy_of_the_machines_own_stays(self):
