@@ -35,9 +35,9 @@ std::string field(const toml::table& board, std::string_view key, const std::str
   return node->as_string()->get();
 }
 
-/// Lets the group of those who may lease do so much, whatever the umask of who registers. Only an owner can:
-/// where another has made it, that is the other's to do.
-void allow_group(const std::filesystem::path& path, std::filesystem::perms what) {
+/// Lets those who may lease do so much, whatever the umask of who registers. Only an owner can: where another has
+/// made it, that is the other's to do.
+void allow(const std::filesystem::path& path, std::filesystem::perms what) {
   std::error_code ignored;
   std::filesystem::permissions(path, what, std::filesystem::perm_options::add, ignored);
 }
@@ -70,16 +70,21 @@ FarmFile FarmFile::read(const std::filesystem::path& folder) {
   return farm;
 }
 
-void FarmFile::update(const std::filesystem::path& folder, const std::function<void(FarmFile&)>& change) {
+void FarmFile::update(const std::filesystem::path& place, const std::function<void(FarmFile&)>& change) {
   using std::filesystem::perms;
   std::error_code error;
-  const bool is_new = std::filesystem::create_directories(folder, error);
+  const std::filesystem::path folder = place.has_filename() ? place : place.parent_path();
+  // What it lies in, /etc/gantry, is not the group's: all may pass it, as where gantry-device's package makes it.
+  const std::filesystem::path above = folder.parent_path();
+  if (!above.empty() && std::filesystem::create_directories(above, error))
+    allow(above, perms::group_exec | perms::others_exec);
+  const bool is_new = !error && std::filesystem::create_directory(folder, error);
   if (!error) std::filesystem::create_directory(folder / "locks", error);
   if (error)
     user_error("{}: {}; is this a gateway, and are you to change its farm?", folder.string(),
                error.message());
-  if (is_new) allow_group(folder, perms::group_read | perms::group_exec);
-  allow_group(folder / "locks", perms::group_all);
+  if (is_new) allow(folder, perms::group_read | perms::group_exec);
+  allow(folder / "locks", perms::group_all);
   const FolderLock lock(folder);
   FarmFile farm = read(folder);
   change(farm);
@@ -92,7 +97,7 @@ void FarmFile::update(const std::filesystem::path& folder, const std::function<v
   std::ostringstream text;
   text << table << '\n';
   write_file(farm.path_, text.str());
-  allow_group(farm.path_, perms::group_read);
+  allow(farm.path_, perms::group_read);
 }
 
 void FarmFile::add(const std::string& name, FarmBoard board) {

@@ -30,7 +30,7 @@ class FarmFile {
   static FarmFile read(const std::filesystem::path& folder);
   /// Has it changed and writes it whole; makes the folder. Its group may read it, and lock boards, whatever
   /// the umask. Another that updates it at the same time waits.
-  static void update(const std::filesystem::path& folder, const std::function<void(FarmFile&)>& change);
+  static void update(const std::filesystem::path& place, const std::function<void(FarmFile&)>& change);
 
   const std::map<std::string, FarmBoard>& boards() const { return boards_; }
   /// One of that name that is there is replaced, and stays drained if it is. User errors: a name of other

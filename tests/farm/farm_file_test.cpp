@@ -45,15 +45,17 @@ TEST_F(Farm, IsReadAsItWasWritten) {
 
 TEST_F(Farm, ItsGroupMayLeaseWhateverTheUmaskOfWhoRegisters) {
   using std::filesystem::perms;
+  const std::filesystem::path above = directory_.path() / "gantry", folder = above / "farm";
   const mode_t usual = ::umask(077);
-  FarmFile::update(folder(), [](FarmFile& farm) { farm.add("a", {"pi5", "h:1", "/k", ""}); });
+  FarmFile::update(folder / "", [](FarmFile& farm) { farm.add("a", {"pi5", "h:1", "/k", ""}); });
   ::umask(usual);
   const auto of_group = [](const std::filesystem::path& path) {
     return std::filesystem::status(path).permissions() & perms::group_all;
   };
-  EXPECT_EQ(of_group(folder()), perms::group_read | perms::group_exec) << "what is in it can be reached";
-  EXPECT_EQ(of_group(folder() / "locks"), perms::group_all) << "who leases makes a lock there";
-  EXPECT_EQ(of_group(folder() / "farm.toml"), perms::group_read);
+  EXPECT_EQ(of_group(above), perms::group_exec) << "and others': it is of no group's";
+  EXPECT_EQ(of_group(folder), perms::group_read | perms::group_exec) << "what is in it can be reached";
+  EXPECT_EQ(of_group(folder / "locks"), perms::group_all) << "who leases makes a lock there";
+  EXPECT_EQ(of_group(folder / "farm.toml"), perms::group_read);
 }
 
 TEST_F(Farm, EveryBoardHasAKeyFolderOfItsOwn) {
