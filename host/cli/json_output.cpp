@@ -12,6 +12,7 @@ bool JsonOutput::asked() const {
 
 void JsonOutput::plan(OutputPlan& outputs, FileKind kind, bool force) const {
   if (to_file()) outputs.writes(file, kind, "--json", force);
+  if (to_stdout()) outputs.reports("--json");
 }
 
 void JsonOutput::write(const std::string& document) const {
