@@ -1,5 +1,6 @@
 // Activation functions.
 #include "host/onnx/converters.h"
+#include "host/onnx/one_number.h"
 #include "host/onnx/random.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -96,11 +97,10 @@ void convert_dropout_training(NodeImport& n) {
 }
 
 void convert_dropout(NodeImport& n) {
-  if (n.has(2)) {  // training mode
-    auto mode = n.contents(2);
-    const bool inference = mode && constant_shape(mode->dims) && mode->dims.at(0).value() == 0;
+  if (n.has(2)) {
+    const bool inference = n.contents(2) && one_dim(n, 2, "training_mode", Elements::kSigned) == Dim(0);
     // Exporters also write training nodes that drop nothing.
-    const bool drops_nothing = n.has(1) && n.constant(1) && n.numbers(1, "ratio").at(0) == 0;
+    const bool drops_nothing = n.constant(1) && one_number(n, 1, "ratio") == 0;
     if (!inference && !drops_nothing) return convert_dropout_training(n);
   }
   n.set(0, n.add(nn::dropout, {n.input(0)}));

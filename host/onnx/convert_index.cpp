@@ -5,6 +5,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
 #include "host/onnx/dim_bounds.h"
+#include "host/onnx/one_number.h"
 #include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -85,9 +86,7 @@ void convert_topk(NodeImport& n) {
     attrs->k = n.integer("k", -1);
   } else {
     n.assume_length(1, 1);
-    Shape k = n.dims(1, "k", Elements::kSigned);
-    if (k.size() != 1) n.fail("k should be one integer");
-    attrs->k = k[0];
+    attrs->k = one_dim(n, 1, "k", Elements::kSigned);
   }
   if (attrs->k.is_constant() && attrs->k.value() < 0) n.fail("k should not be {}", attrs->k.str());
   attrs->largest = n.integer("largest", 1) != 0;
@@ -112,10 +111,8 @@ void convert_trilu(NodeImport& n) {
   attrs->upper = n.integer("upper", 1) != 0;
   if (n.has(1) && !n.contents(1)) return trilu_at_run_time(n, attrs->upper);
   if (n.has(1)) {
-    const Shape k = n.dims(1, "k");
-    if (k.size() != 1) n.fail("k should be one integer");
-    attrs->k = k[0];
-    if (const auto known = k[0].constant())
+    attrs->k = one_dim(n, 1, "k");
+    if (const auto known = attrs->k.constant())
       attrs->k = std::clamp<int64_t>(*known, -(int64_t{1} << 40), int64_t{1} << 40);
   }
   n.set(0, n.add(op::trilu, {n.input(0)}, attrs));
@@ -170,13 +167,6 @@ void range_by_data(NodeImport& n) {
   attrs->count = n.bind(count, "range")[0];
   Value* index = n.cast(n.add(op::arange, {}, attrs), start->type.dtype);
   n.set(0, n.add(op::add, {n.add(op::multiply, {index, delta}), start}));
-}
-
-/// A constant of one element.
-double one_number(NodeImport& n, size_t i, const char* what) {
-  const std::vector<double> values = n.numbers(i, what);
-  if (values.size() != 1) n.fail("needs scalars");
-  return values[0];
 }
 
 /// com.microsoft's may have no delta, which is 1 then.

@@ -4,6 +4,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/dim_bounds.h"
+#include "host/onnx/one_number.h"
 #include "host/onnx/term.h"
 #include "host/ops/norm.h"
 #include "host/ops/scatter.h"
@@ -13,9 +14,7 @@ namespace gantry {
 namespace {
 
 void convert_expand_dims(NodeImport& n) {
-  const std::vector<int64_t> axis = n.integers(1, "axis");
-  if (axis.size() != 1) n.fail("its axis should be one integer");
-  n.set(0, Term::input(n, 0).unsqueezed(axis[0]));
+  n.set(0, Term::input(n, 0).unsqueezed(one_integer(n, 1, "axis")));
 }
 
 /// The input as it is.

@@ -5,6 +5,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
+#include "host/onnx/one_number.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/reduce.h"
 
@@ -122,9 +123,7 @@ void convert_scan(NodeImport& n, const Op<CumsumAttrs>& op) {
     attrs->reverse = n.integer("reverse", 0) != 0;
     return n.set(0, from_matrix(n, n.add(op, {along.matrix}, attrs), along, shape));
   }
-  std::vector<int64_t> axis = n.integers(1, "axis");
-  if (axis.size() != 1) n.fail("its axis should be one integer");
-  attrs->axis = n.axis(axis[0], n.rank(0));
+  attrs->axis = n.axis(one_integer(n, 1, "axis"), n.rank(0));
   attrs->exclusive = n.integer("exclusive", 0) != 0;
   attrs->reverse = n.integer("reverse", 0) != 0;
   n.set(0, n.add(op, {n.input(0)}, attrs));

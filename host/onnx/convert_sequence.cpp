@@ -8,6 +8,7 @@
 #include "host/onnx/importer.h"
 #include "host/onnx/late_sequence.h"
 #include "host/onnx/loop_body.h"
+#include "host/onnx/one_number.h"
 #include "host/onnx/term.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/builder.h"
@@ -21,10 +22,9 @@ constexpr int64_t kMostParts = 256;  // whose sizes are data
 
 /// A known position among `count`; negative ones count from the end.
 size_t position(NodeImport& n, size_t input, int64_t count) {
-  const std::vector<int64_t> given = n.integers(input, "position in a sequence");
-  if (given.size() != 1) n.fail("its position should be one number, not {}", given.size());
-  const int64_t at = given[0] < 0 ? given[0] + count : given[0];
-  if (at < 0 || at >= count) n.fail("its position is {} in a sequence of {}", given[0], count);
+  const int64_t given = one_integer(n, input, "position in a sequence");
+  const int64_t at = given < 0 ? given + count : given;
+  if (at < 0 || at >= count) n.fail("its position is {} in a sequence of {}", given, count);
   return static_cast<size_t>(at);
 }
 
@@ -98,11 +98,10 @@ void convert_insert(NodeImport& n) {
   }
   if (by_data) return insert_by_data(n, elements);
   const auto count = static_cast<int64_t>(elements.size());
-  std::vector<int64_t> position{count};  // it may go behind the last
-  if (n.has(2)) position = n.integers(2, "position in a sequence");
-  if (position.size() != 1) n.fail("its position should be one number, not {}", position.size());
-  const int64_t at = position[0] < 0 ? position[0] + count : position[0];
-  if (at < 0 || at > count) n.fail("its position is {} in a sequence of {}", position[0], count);
+  const int64_t asked =
+      n.has(2) ? one_integer(n, 2, "position in a sequence") : count;  // it may go behind the last
+  const int64_t at = asked < 0 ? asked + count : asked;
+  if (at < 0 || at > count) n.fail("its position is {} in a sequence of {}", asked, count);
   elements.insert(elements.begin() + at, n.binding(1));
   n.set_sequence(0, std::move(elements));
 }
@@ -156,7 +155,7 @@ std::optional<Shape> part_sizes(NodeImport& n, const Dim& extent) {
     return n.dims(1, "split");
   }
   if (n.has(1) && !n.contents(1)) return std::nullopt;
-  const Dim size = n.has(1) ? n.dims(1, "size of the parts").at(0) : Dim(1);
+  const Dim size = n.has(1) ? one_dim(n, 1, "size of the parts") : Dim(1);
   if (size.is_constant() && size.value() < 1) n.fail("its parts cannot be of size {}", size.str());
   if (!size.is_constant() || !extent.is_constant() || extent.value() / size.value() >= kMostElements) return std::nullopt;
   Shape sizes;
@@ -175,7 +174,7 @@ Term late_part_sizes(NodeImport& n, const Dim& extent) {
     n.function().constraints.push_back({all, extent, n.name()});
     return sizes;
   }
-  const Dim size = n.has(1) ? n.dims(1, "size of the parts").at(0) : Dim(1);
+  const Dim size = n.has(1) ? one_dim(n, 1, "size of the parts") : Dim(1);
   const Dim least = max(size, 1);
   if (!(least == size)) n.function().constraints.push_back({least, size, n.name()});
   const Dim count = ceildiv(extent, least);

@@ -5,6 +5,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
 #include "host/onnx/fourier.h"
+#include "host/onnx/one_number.h"
 #include "host/ops/movement.h"
 
 namespace gantry {
@@ -71,13 +72,6 @@ Term with_axis_before_parts(const Term& x, int64_t axis) {
   return axis == x.rank() - 2 ? x : x.transposed(axes);
 }
 
-/// A size that the input has as its one element.
-Dim one_size(NodeImport& n, size_t i, const char* what) {
-  const Shape sizes = n.dims(i, what);
-  if (sizes.size() != 1) n.fail("its {} should be one integer", what);
-  return sizes[0];
-}
-
 /// Along an axis that only the running model knows: of the tensor as a matrix whose columns run over it.
 Term transformed_along(const Term& x, const Term& given_axis, const Transform& t) {
   NodeImport& n = x.node();
@@ -111,13 +105,13 @@ void convert_dft(NodeImport& n) {
   const Term x = Term::input(n, 0);
   if (x.rank() < 2) n.fail("its data {} have too few dimensions", n.type(0).str());
   Transform t;
-  if (n.has(1)) t.length = one_size(n, 1, "dft_length");
+  if (n.has(1)) t.length = one_dim(n, 1, "dft_length");
   t.inverse = n.integer("inverse", 0) != 0;
   t.onesided = n.integer("onesided", 0) != 0;
   if (n.opset() >= 20 && n.has(2) && !is_known_list(n, 2))
     return n.set(0, transformed_along(x, Term(n, as_index_vector(n, 2)), t));
   int64_t axis = n.opset() < 20 ? n.integer("axis", 1) : -2;
-  if (n.opset() >= 20 && n.has(2)) axis = n.integers(2, "axis").at(0);
+  if (n.opset() >= 20 && n.has(2)) axis = one_integer(n, 2, "axis");
   axis = n.axis(axis, x.rank());
   if (axis == x.rank() - 1) n.fail("its axis {} is that of real and imaginary parts", axis);
   n.set(0, with_axis_before_parts(transformed(with_axis_before_parts(x, axis), t), axis));
@@ -157,11 +151,11 @@ void convert_stft(NodeImport& n) {
   Term x = Term::input(n, 0);
   if (x.rank() == 2) x = x.unsqueezed(-1);
   if (x.rank() != 3) n.fail("its signal {} should have 3 dimensions", n.type(0).str());
-  const Dim step = one_size(n, 1, "frame_step");
+  const Dim step = one_dim(n, 1, "frame_step");
   if (step.is_constant() && step.value() < 1) n.fail("its frame_step is {}", step.value());
   Dim length = x.dim(1);
   if (n.has(2)) length = n.type(2).shape.at(0);
-  if (n.has(3)) length = one_size(n, 3, "frame_length");
+  if (n.has(3)) length = one_dim(n, 3, "frame_length");
   const Dim frames = floordiv(x.dim(1) - length, step) + 1;
   const Term first = Term::range(n, frames) * Term::dimensions(n, {step});
   const Term at = first.reshaped({frames, 1}) + Term::range(n, length);
@@ -177,11 +171,10 @@ void convert_stft(NodeImport& n) {
 /// constant + first * cos(2 pi i / N) + second * cos(4 pi i / N), N the size, or one less where it is not
 /// periodic.
 void convert_cosine_window(NodeImport& n, double constant, double first, double second) {
-  const Shape size = n.dims(0, "size");
-  if (size.size() != 1) n.fail("its size should be one integer");
+  const Dim size = one_dim(n, 0, "size");
   const DType dtype = n.has_attribute("output_datatype") ? n.element_type("output_datatype") : DType::kF32;
-  const Dim period = n.integer("periodic", 1) != 0 ? size[0] : size[0] - 1;
-  const Term angle = Term::range(n, size[0]).cast(DType::kF64) * (2 * std::numbers::pi) /
+  const Dim period = n.integer("periodic", 1) != 0 ? size : size - 1;
+  const Term angle = Term::range(n, size).cast(DType::kF64) * (2 * std::numbers::pi) /
                      Term::range(n, 1, max(period, 1)).cast(DType::kF64);
   Term y = cos(angle) * first + constant;
   if (second != 0) y = y + cos(angle * 2) * second;
@@ -191,7 +184,7 @@ void convert_cosine_window(NodeImport& n, double constant, double first, double 
 /// Triangles between neighbouring points that are equally far apart on the mel scale (O'Shaughnessy, 1987),
 /// with ONNX's rounding of the points to bins of the spectrum. All five inputs may be data.
 void convert_mel_weight_matrix(NodeImport& n) {
-  const Dim filters = one_size(n, 0, "num_mel_bins"), length = one_size(n, 1, "dft_length");
+  const Dim filters = one_dim(n, 0, "num_mel_bins"), length = one_dim(n, 1, "dft_length");
   constexpr int64_t kMost = 1 << 20;
   for (const Dim& d : {filters, length}) {
     if (d.is_constant() && (d.value() < 1 || d.value() > kMost))

@@ -7,6 +7,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
 #include "host/onnx/dim_bounds.h"
+#include "host/onnx/one_number.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/shape_data.h"
@@ -224,10 +225,9 @@ Shape pad_amounts(NodeImport& n) {
 std::optional<double> known_padding(NodeImport& n) {
   const DType dtype = n.type(0).dtype;
   if (!n.constant(2) || dtype == DType::kString) return std::nullopt;
-  const std::vector<double> values = n.numbers(2, "padding value");
-  if (values.size() != 1) n.fail("its padding value should be one number");
+  const double value = one_number(n, 2, "padding value");
   constexpr double kExact = 9007199254740992;  // 2^53
-  return is_float(dtype) || std::abs(values[0]) < kExact ? std::optional(values[0]) : std::nullopt;
+  return is_float(dtype) || std::abs(value) < kExact ? std::optional(value) : std::nullopt;
 }
 
 void convert_pad_11(NodeImport& n) {

@@ -11,6 +11,7 @@ namespace gantry {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::interpret_function;
 using testing::OneNode;
 
@@ -246,6 +247,49 @@ TEST(Col2Im, OfTruthValuesIsTrueWhereAnyBlockIs) {
       .input<int64_t>(DType::kI64, {2}, {3, 1})
       .input<int64_t>(DType::kI64, {2}, {2, 1});
   EXPECT_THAT(node.run<uint8_t>(DType::kBool), ElementsAre(0, 1, 0));
+}
+
+// --- inputs that nodes cannot have
+
+/// What is said to be wrong with nodes whose last result is y.
+std::string error_of(const std::string& nodes, const model_text::Inputs& inputs) {
+  try {
+    import_onnx_bytes(model_text::parse(nodes, inputs, "y", model_text::kNewest).SerializeAsString(), ".");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(OneNumber, IsNeitherNoneNorSeveral) {
+  const std::string constants =
+      "initializer { name: 'train' data_type: 9 int32_data: 1 } "
+      "initializer { name: 'no_ratio' dims: 0 data_type: 1 } "
+      "initializer { name: 'no_truth' dims: 0 data_type: 9 } "
+      "initializer { name: 'none' dims: 0 data_type: 7 } "
+      "initializer { name: 'two' dims: 2 data_type: 7 int64_data: [1, 1] } "
+      "initializer { name: 'row' dims: [1, 2] data_type: 7 int64_data: [1, 1] } "
+      "initializer { name: 'empty_row' dims: [0, 1] data_type: 7 } ";
+  struct Wrong {
+    const char *op, *inputs, *said;
+  };
+  const Wrong wrong[] = {
+      {"Dropout", "x no_ratio train", "its ratio (input 1) should be one number, not 0"},
+      {"Dropout", "x - no_truth", "its training_mode (input 2) should be one number, not 0"},
+      {"DFT", "x - none", "its axis (input 2) should be one number, not 0"},
+      {"DFT", "x - two", "its axis (input 2) should be one number, not 2"},
+      {"DFT", "x two", "its dft_length (input 1) should be one number, not 2"},
+      {"SplitToSequence", "x row", "its size of the parts (input 1) should be one number, not 2"},
+      {"SplitToSequence", "x empty_row", "its size of the parts (input 1) should be one number, not 0"},
+      {"CumSum", "x none", "its axis (input 1) should be one number, not 0"},
+      {"TopK", "x two", "its k (input 1) should be one number, not 2"},
+  };
+  for (const auto& [op, inputs, said] : wrong) {
+    const std::string error =
+        error_of(constants + model_text::node(op, inputs, "y"), {{"x", model_text::random({1, 4, 1}, 1)}});
+    EXPECT_THAT(error, HasSubstr(said)) << op << " of " << inputs;
+    EXPECT_THAT(error, HasSubstr(op));
+  }
 }
 
 }  // namespace
