@@ -236,7 +236,11 @@ void convert_group_query_attention(NodeImport& n) {
   query = normalised_heads(query, 14, "q_norm_epsilon");
   key = normalised_heads(key, 15, "k_norm_epsilon");
   if (n.has(16) && !(n.has(3) && n.has(4))) n.fail("has query_seqlens, but no past_key and past_value");
-  const Dim cached = n.has(3) ? n.type(3).shape.at(2) : Dim(0);
+  for (const size_t past : {3, 4}) {
+    if (n.has(past) && n.rank(past) != 4)
+      n.fail("its past_{} {} should have 4 dimensions", past == 3 ? "key" : "value", n.type(past).str());
+  }
+  const Dim cached = n.has(3) ? n.type(3).shape[2] : Dim(0);
   const Term past = past_lengths(n, cached, query.dim(2));
   if (n.integer("do_rotary", 0) != 0) {
     expect_tables(n, 7);

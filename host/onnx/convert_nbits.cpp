@@ -87,6 +87,7 @@ void convert_gather_block_quantized(NodeImport& n) {
 
 Term unpacked(const Term& bytes, int64_t bits, const Dim& count) {
   if (bits == 8) return bytes;
+  if (bytes.rank() == 0) bytes.node().fail("elements of {} bits should be packed along an axis", bits);
   const Term mask = bytes.number_like(static_cast<double>((1 << bits) - 1)), wide = bytes.unsqueezed(-1);
   std::vector<Term> parts;
   for (int64_t shift = 0; shift < 8; shift += bits) {

@@ -121,7 +121,7 @@ std::vector<Term> tap_coordinates(NodeImport& n, const Term& offset, const Dim& 
 /// product of every group follows.
 void convert_deform_conv(NodeImport& n) {
   const Term x = Term::input(n, 0), weight = Term::input(n, 1), offset = Term::input(n, 2);
-  if (!constant_shape(weight.shape()) || x.rank() != weight.rank())
+  if (!constant_shape(weight.shape()) || x.rank() < 3 || x.rank() != weight.rank())
     n.fail("its weight {} does not fit the data {}", n.type(1).str(), n.type(0).str());
   const size_t axes = static_cast<size_t>(x.rank()) - 2;
   std::vector<int64_t> kernel;
@@ -131,10 +131,10 @@ void convert_deform_conv(NodeImport& n) {
   const int64_t groups = n.integer("group", 1), offset_groups = n.integer("offset_group", 1);
   if (groups < 1 || offset_groups < 1) n.fail("its groups are {} and {}", groups, offset_groups);
   const Dim batch = x.dim(0), channels = x.dim(1);
-  const Shape places(offset.shape().begin() + 2, offset.shape().end());
-  if (places.size() != axes ||
+  if (offset.rank() != x.rank() ||
       provably_different(offset.dim(1), offset_groups * taps * static_cast<int64_t>(axes)))
     n.fail("its offsets {} do not fit the weight {}", n.type(2).str(), n.type(1).str());
+  const Shape places(offset.shape().begin() + 2, offset.shape().end());
 
   const std::vector<Term> coordinates = tap_coordinates(n, offset, batch * offset_groups, kernel, window);
   auto attrs = std::make_shared<GridSampleAttrs>();

@@ -32,6 +32,8 @@ Value* limit(NodeImport& n, size_t i, DType dtype, T otherwise) {
 void convert_nms(NodeImport& n) {
   auto attrs = std::make_shared<NmsAttrs>();
   attrs->centred = n.integer("center_point_box", 0) != 0;
+  if (n.rank(0) != 3 || n.rank(1) != 3)
+    n.fail("its boxes {} and scores {} should have 3 dimensions", n.type(0).str(), n.type(1).str());
   const std::vector<Value*> best = sorted(n, n.input(1), true);
   Value* most = limit<int64_t>(n, 2, DType::kI64, 0);
   Value* overlap = limit<float>(n, 3, DType::kF32, 0);

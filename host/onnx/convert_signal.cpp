@@ -154,7 +154,10 @@ void convert_stft(NodeImport& n) {
   const Dim step = one_dim(n, 1, "frame_step");
   if (step.is_constant() && step.value() < 1) n.fail("its frame_step is {}", step.value());
   Dim length = x.dim(1);
-  if (n.has(2)) length = n.type(2).shape.at(0);
+  if (n.has(2)) {
+    if (n.rank(2) != 1) n.fail("its window {} should be a vector", n.type(2).str());
+    length = n.type(2).shape.front();
+  }
   if (n.has(3)) length = one_dim(n, 3, "frame_length");
   const Dim frames = floordiv(x.dim(1) - length, step) + 1;
   const Term first = Term::range(n, frames) * Term::dimensions(n, {step});

@@ -292,5 +292,38 @@ TEST(OneNumber, IsNeitherNoneNorSeveral) {
   }
 }
 
+TEST(Ranks, ThatNodesCannotHaveAreRefused) {
+  using namespace model_text;  // NOLINT
+  const std::string constants =
+      "initializer { name: 'step' data_type: 7 int64_data: 2 } "
+      "initializer { name: 'lengths' dims: 1 data_type: 6 int32_data: 2 } "
+      "initializer { name: 'total' data_type: 6 int32_data: 3 } "
+      "initializer { name: 'table' dims: [2, 4] data_type: 2 int32_data: [1, 2, 3, 4, 5, 6, 7, 8] } "
+      "initializer { name: 'points' dims: 2 data_type: 2 int32_data: [1, 2] } ";
+  const std::string heads = "domain: 'com.microsoft' " + integer("num_heads", 1) + integer("kv_num_heads", 1);
+  const std::string blocks = "domain: 'com.microsoft' " + integer("bits", 4) + integer("block_size", 16);
+  const Inputs inputs{{"scalar", random({}, 1)},       {"vector", random({2}, 2)},
+                      {"matrix", random({2, 1}, 3)},   {"x", random({1, 4, 1}, 4)},
+                      {"boxes", random({1, 3, 4}, 5)}, {"at", {{}, {1}, DType::kI64}}};
+  struct Wrong {
+    std::string op, inputs, attributes;
+    const char* said;
+  };
+  const Wrong wrong[] = {
+      {"NonMaxSuppression", "boxes scalar", "", "should have 3 dimensions"},
+      {"NonMaxSuppression", "scalar boxes", "", "should have 3 dimensions"},
+      {"STFT", "x step scalar", "", "should be a vector"},
+      {"DeformConv", "vector vector vector", "", "does not fit the data"},
+      {"DeformConv", "x x vector", "", "do not fit the weight"},
+      {"GroupQueryAttention", "x x x matrix matrix lengths total", heads, "its past_key"},
+      {"GatherBlockQuantized", "table at matrix points", blocks, "should be packed along an axis"},
+  };
+  for (const auto& [op, names, attributes, said] : wrong) {
+    const std::string error = error_of(constants + node(op, names, "y", attributes), inputs);
+    EXPECT_THAT(error, HasSubstr(said)) << op << " of " << names;
+    EXPECT_THAT(error, HasSubstr(op));
+  }
+}
+
 }  // namespace
 }  // namespace gantry
