@@ -40,6 +40,23 @@ Layer layer(NodeImport& n, size_t input) {
   return {weight, bias_of(n, input + 1)};
 }
 
+/// Refuses weights (experts, inputs, bytes of outputs) beside scales (experts, outputs, …): a
+/// weights_prepacked of -1, or none, is the layout of whichever part of ONNX Runtime runs the model:
+/// (experts, outputs, bytes of inputs) on CPUs, but with CUDA one for its kernel, which has the axes the
+/// other way round. Where there are as many inputs as outputs nothing tells them apart: they count as the
+/// former.
+void expect_rows_of_outputs(NodeImport& n, const Term& bytes, const Term& scale, int64_t bits) {
+  const Dim &rows = bytes.dim(1), &outputs = scale.dim(1), columns = bytes.dim(2) * (8 / bits);
+  const bool turned = provably_different(rows, outputs) && columns == outputs;
+  if (turned && n.integer("weights_prepacked", -1) == -1)
+    n.unsupported(UnsupportedKind::kAttribute,
+                  "weights that are laid out for a kernel (weights_prepacked -1)");
+  for (const int64_t axis : {0, 1}) {
+    if (provably_different(bytes.dim(axis), scale.dim(axis)))
+      n.fail("its scales {} do not fit its weights {}", to_string(scale.shape()), to_string(bytes.shape()));
+  }
+}
+
 /// Bytes (experts, outputs, bytes) with a scale, and maybe a zero point, for each row or each block of one.
 Layer quantised_layer(NodeImport& n, int number) {
   const auto input = static_cast<size_t>(3 * number - 1), zero_input = static_cast<size_t>(10 + number);
@@ -53,6 +70,7 @@ Layer quantised_layer(NodeImport& n, int number) {
     n.unsupported(UnsupportedKind::kElementType, "weights of {}", name_of(bytes.dtype()));
   if (scale.rank() != 2 && scale.rank() != 3)
     n.fail("its scales {} should have 2 or 3 dimensions", to_string(scale.shape()));
+  expect_rows_of_outputs(n, bytes, scale, bits);
   const Dim experts = bytes.dim(0), outputs = bytes.dim(1), inputs = bytes.dim(2) * (8 / bits);
   const Dim blocks = scale.rank() == 3 ? scale.dim(2) : Dim(1), size = floordiv(inputs, blocks);
   if (provably_different(size * blocks, inputs))
@@ -176,8 +194,9 @@ void convert_quantised_moe(NodeImport& n) {
   refuse_variants(n);
   const std::string type = n.text("quant_type", "int");
   if (type != "int") n.unsupported(UnsupportedKind::kAttribute, "quant_type '{}'", type);
-  if (n.integer("weights_prepacked", -1) == 1)
-    n.unsupported(UnsupportedKind::kAttribute, "weights_prepacked");
+  const int64_t layout = n.integer("weights_prepacked", -1);
+  if (layout != -1 && layout != 0)
+    n.unsupported(UnsupportedKind::kAttribute, "a weights_prepacked of {}", layout);
   Experts experts{quantised_layer(n, 1), quantised_layer(n, 2), std::nullopt};
   if (n.has(8)) experts.third = quantised_layer(n, 3);
   std::optional<Term> given;

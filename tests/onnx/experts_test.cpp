@@ -255,18 +255,47 @@ TEST(QMoE, UnpacksWeightsOfFewBits) {
   }
 }
 
-std::string error_of(const std::string& attributes) {
-  const Network network;
-  const std::string weights = initializer("w1", 1, {kExperts, kHidden, kWidth}, elements(128, 3)) +
-                              initializer("w2", 1, {kExperts, kWidth, kHidden}, elements(128, 4));
-  const auto model = parse(weights + node("MoE", "x scores w1 - w2", "y", kMicrosoft + attributes),
-                           network.inputs(), "y", kNewest);
+/// What is said to be wrong with the one node of a network, its experts' weights among `nodes`.
+std::string error_of_network(const std::string& nodes) {
   try {
+    const auto model = parse(nodes, Network().inputs(), "y", kNewest);
     import_onnx_bytes(model.SerializeAsString(), ".");
   } catch (const Error& error) {
     return error.what();
   }
   return "no error";
+}
+
+// The layout for CUDA: (experts, inputs, bytes of outputs) beside scales (experts, outputs).
+TEST(QMoE, WeightsThatAreLaidOutForAKernelAreRefused) {
+  const auto bytes = [](const std::string& name, size_t rows, size_t columns) {
+    return initializer(name, 2, {kExperts, rows, columns}, Values(kExperts * rows * columns, 7));
+  };
+  const std::string scales = initializer("s1", 1, {kExperts, kHidden}, elements(kExperts * kHidden, 3)) +
+                             initializer("s2", 1, {kExperts, kWidth}, elements(kExperts * kWidth, 4)) +
+                             initializer("few", 1, {kExperts, 1}, elements(kExperts, 5));
+  const std::string rows = scales + bytes("w1", kHidden, kWidth / 2) + bytes("w2", kWidth, kHidden / 2);
+  const std::string turned = scales + bytes("w1", kWidth, kHidden / 2) + bytes("w2", kHidden, kWidth / 2);
+  const auto error = [](const std::string& weights, const std::string& layout, const char* first = "s1") {
+    const std::string inputs = fmt::format("x scores w1 {} - w2 s2", first);
+    return error_of_network(weights + node("QMoE", inputs, "y", kMicrosoft + layout));
+  };
+  const auto layout = [](int64_t value) { return integer("weights_prepacked", value); };
+  for (const std::string& given : {std::string(), layout(-1), layout(0)})
+    EXPECT_EQ(error(rows, given), "no error");
+  for (const std::string& given : {std::string(), layout(-1)})
+    EXPECT_THAT(error(turned, given),
+                HasSubstr("weights that are laid out for a kernel (weights_prepacked -1)"));
+  EXPECT_THAT(error(turned, layout(0)), HasSubstr("do not fit its weights"));
+  EXPECT_THAT(error(rows, "", "few"), HasSubstr("do not fit its weights"));
+  EXPECT_THAT(error(rows, layout(1)), HasSubstr("a weights_prepacked of 1"));
+  EXPECT_THAT(error(rows, layout(2)), HasSubstr("a weights_prepacked of 2"));
+}
+
+std::string error_of(const std::string& attributes) {
+  const std::string weights = initializer("w1", 1, {kExperts, kHidden, kWidth}, elements(128, 3)) +
+                              initializer("w2", 1, {kExperts, kWidth, kHidden}, elements(128, 4));
+  return error_of_network(weights + node("MoE", "x scores w1 - w2", "y", kMicrosoft + attributes));
 }
 
 TEST(MoE, VariantsThatThereAreNotAreErrors) {
