@@ -10,6 +10,7 @@
 #include "host/onnx/texts.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/reduce.h"
+#include "host/tensor/fold.h"
 
 namespace gantry {
 namespace {
@@ -21,12 +22,29 @@ void convert_array_feature_extractor(NodeImport& n) {
   n.set(0, gather(rows, at, -1));
 }
 
-/// One where an element is above the threshold. Integers are above it if they are above its floor: as one of
-/// them it would be rounded towards zero.
+/// One integer, exactly: a double holds 53 bits of it.
+Term whole_number(NodeImport& n, DType dtype, int64_t value) {
+  return Term(n, n.constant_value(make_constant({DType::kI64, {}}, &value), "integer")).cast(dtype);
+}
+
+/// Where elements are above the threshold, as numbers. Integers are if they are above its floor: as one of
+/// them it would be rounded towards zero. All are above what is less than any of their type, and none above
+/// NaN.
+Term above(const Term& x, double threshold) {
+  NodeImport& n = x.node();
+  const DType dtype = x.dtype();
+  if (!is_signed_int(dtype) && !is_unsigned_int(dtype)) return less(x.number_like(threshold), x);
+  const double floor = std::floor(threshold);
+  const int64_t nearest = float_to_integer(dtype, floor);  // that the type has
+  const bool all = floor < integer_to_float(dtype, nearest);
+  if (all || std::isnan(floor)) return Term::filled(n, DType::kBool, all ? 1 : 0, x.shape());
+  return less(whole_number(n, dtype, nearest), x);
+}
+
+/// One where an element is above the threshold, else zero.
 void convert_binarizer(NodeImport& n) {
   const Term x = Term::input(n, 0);
-  const double given = n.number("threshold", 0), threshold = is_float(x.dtype()) ? given : std::floor(given);
-  n.set(0, less(x.number_like(threshold), x).cast(x.dtype()));
+  n.set(0, above(x, n.number("threshold", 0)).cast(x.dtype()));
 }
 
 void convert_scaler(NodeImport& n) {
@@ -48,11 +66,6 @@ void convert_normalizer(NodeImport& n) {
     n.fail("its norm is '{}'", name);
   }();
   n.set(0, (x / where(equal(norm, norm.number_like(0)), 1, norm)).cast(DType::kF32));
-}
-
-/// One integer, exactly: a double holds 53 bits of it.
-Term whole_number(NodeImport& n, DType dtype, int64_t value) {
-  return Term(n, n.constant_value(make_constant({DType::kI64, {}}, &value), "integer")).cast(dtype);
 }
 
 /// Elements that are missing become what the node lists, one for all columns or one for each.

@@ -454,6 +454,22 @@ TEST(Binarizer, ComparesIntegersWithFractions) {
   expect_near(above("-1"), {0, 1, 1}, 0);
 }
 
+// The least and the largest i32 are -2^31 and 2^31 - 1.
+TEST(Binarizer, ComparesIntegersWithThresholdsBeyondThem) {
+  constexpr double kLeast = -0x1p31, kMost = 0x1p31 - 1;
+  const Inputs x{{"x", {{4}, {kLeast, -1, 1, kMost}, DType::kI32}}};
+  const std::pair<const char*, Values> cases[] = {
+      {"-4294967296", {1, 1, 1, 1}}, {"-inf", {1, 1, 1, 1}},       {"-2147483648", {0, 1, 1, 1}},
+      {"2147483648", {0, 0, 0, 0}},  {"4294967296", {0, 0, 0, 0}}, {"inf", {0, 0, 0, 0}},
+      {"nan", {0, 0, 0, 0}},
+  };
+  for (const auto& [threshold, expected] : cases) {
+    SCOPED_TRACE(threshold);
+    const std::string attributes = attribute("threshold", fmt::format("type: FLOAT f: {}", threshold));
+    expect_near(run("Binarizer", attributes, x)[0], expected, 0);
+  }
+}
+
 TEST(Normalizer, LeavesRowsOfZerosAsTheyAre) {
   const Inputs x{{"x", {{2, 2}, {3, -4, 0, 0}}}};
   expect_near(run("Normalizer", text("norm", "L2"), x)[0], {0.6, -0.8, 0, 0}, 1e-6);
