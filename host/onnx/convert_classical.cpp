@@ -176,7 +176,7 @@ Term default_value(NodeImport& n, DType dtype) {
     return Term(n, n.constant_value(given, "default")).cast(dtype);
   if (dtype == DType::kString)
     return {n, n.constant_value(make_strings({}, {n.text("default_string", "_Unused")}), "default")};
-  if (is_float(dtype)) return Term::number(n, dtype, n.number("default_float", 0));
+  if (is_float(dtype)) return Term::number(n, dtype, n.number("default_float", -0.0));
   return whole_number(n, dtype, n.integer("default_int64", -1));
 }
 

@@ -390,6 +390,18 @@ TEST(LabelEncoder, LooksEveryElementUp) {
   expect_near(run("LabelEncoder", with_nan + integers("values_int64s", {1, 2}), y)[0], {1, 2, -1}, 0);
 }
 
+TEST(LabelEncoder, HasMinusZeroAsItsDefault) {
+  const Inputs x{{"x", {{2}, {1, 7}, DType::kI64}}};
+  const std::string labels = integers("keys_int64s", {1}) + floats("values_floats", {0});
+  const auto signs = [&](const std::string& otherwise) {
+    const Values y = run("LabelEncoder", labels + otherwise, x)[0];
+    expect_near(y, {0, 0}, 0);
+    return std::vector<bool>{std::signbit(y[0]), std::signbit(y[1])};
+  };
+  EXPECT_THAT(signs(""), ElementsAre(false, true));
+  EXPECT_THAT(signs(attribute("default_float", "type: FLOAT f: 0")), ElementsAre(false, false));
+}
+
 TEST(LabelEncoder, HasDefaultsOf64Bits) {
   const Inputs x{{"x", {{2}, {1, 7}, DType::kI64}}};
   const std::string labels = integers("keys_int64s", {1}) + integers("values_int64s", {kWide + 2});
