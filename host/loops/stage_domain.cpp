@@ -78,7 +78,7 @@ StageProgram::AxisExprs StageProgram::extents_of(const StageState& state) {
 }
 
 /// Whether a loop over that leaf may be of the kind that the schedule has given it.
-void StageProgram::check_leaf(const StageState& state, size_t i, const Expr& extent) const {
+void StageProgram::check_leaf(const StageState& state, size_t i, const Expr& extent) {
   const Stage& stage = *state.stage;
   const IterVarPtr& leaf = stage.leaves()[i];
   const LoopKind kind = state.loop_kind(static_cast<int>(i));
@@ -100,6 +100,17 @@ void StageProgram::check_leaf(const StageState& state, size_t i, const Expr& ext
   internal_check(kind != LoopKind::kParallel || (stage.attachment().is_root() && i == 0),
                  "{}: only the outermost loop of a stage at root may be parallel, {} is not",
                  stage.op()->name, leaf->name());
+  check_rounds(stage, leaf, extent);
+}
+
+/// Rounds are all alike (host/codegen/parallel_loops.cpp): iterations after the last whole one would not run.
+void StageProgram::check_rounds(const Stage& stage, const IterVarPtr& leaf, const Expr& extent) {
+  const int64_t rounds = stage.kinds().rounds_of(leaf.get());
+  if (rounds == 1) return;
+  const auto count = constant_of(extent);
+  const auto left = count ? *count % rounds : constant_of(simplifier.simplify(mod(extent, Expr(rounds))));
+  internal_check(left == 0, "{}: the {} iterations of {} are no multiple of its {} rounds", stage.op()->name,
+                 to_string(extent), leaf->name(), rounds);
 }
 
 void StageProgram::make_loops_of(StageState& state) {

@@ -131,7 +131,8 @@ class StageProgram {
   using AxisExprs = std::map<const IterVar*, Expr>;
   void make_loops_of(StageState& state);
   AxisExprs extents_of(const StageState& state);
-  void check_leaf(const StageState& state, size_t i, const Expr& extent) const;
+  void check_leaf(const StageState& state, size_t i, const Expr& extent);
+  void check_rounds(const Stage& stage, const IterVarPtr& leaf, const Expr& extent);
   void place_parents(const StageState& state, const AxisExprs& extents, bool within, AxisExprs& offsets);
   void make_guards(StageState& state, const AxisExprs& offsets, const AxisExprs& reach,
                    const AxisExprs& extents);

@@ -217,7 +217,7 @@ void add_loop_primitives(py::class_<ScheduledStage>& type) {
           py::arg("axis"), py::kw_only(), py::arg("rounds") = 1,
           "Runs the iterations on the session's threads: the outermost loop of a stage at\n"
           "root. Each thread gets a range of them, or the same range of each of so many\n"
-          "rounds.")
+          "rounds, of which there must be a multiple of iterations.")
       .def(
           "bind",
           [](const ScheduledStage& self, const Axis& axis, const std::string& to) {

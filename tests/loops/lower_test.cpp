@@ -397,6 +397,34 @@ TEST(LoopLimits, LoopsThatAreRunAtOnceOrWrittenOutHaveABound) {
             "inner loop");
 }
 
+/// Why rounds of a loop over an axis of `extent` elements, in blocks of 4 of which 8 are fused, are refused.
+std::string refusal_of_rounds(const Expr& extent, int64_t rounds) {
+  auto x = placeholder({8, extent}, DType::kF32, "x");
+  auto y = compute(
+      {8, extent}, [&](auto& i) { return x(i) + float_imm(DType::kF32, 1); }, "y");
+  Schedule s({y});
+  const auto axes = s[y].axes();
+  const IterVarPtr block = s[y].split(axes[1], 4).first;
+  s[y].parallel(s[y].fuse(axes[0], block), rounds);
+  try {
+    lower_schedule(s, {x}, "k");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Rounds, DivideTheIterationsOfAParallelLoop) {
+  EXPECT_EQ(refusal_of_rounds(9, 8), "");
+  EXPECT_EQ(refusal_of_rounds(9, 6), "");
+  EXPECT_THAT(refusal_of_rounds(9, 5),
+              testing::HasSubstr("y: the 24 iterations of i0.i1.o are no multiple of its 5 rounds"));
+  EXPECT_THAT(refusal_of_rounds(9, 48), testing::HasSubstr("no multiple of its 48 rounds"));
+  EXPECT_EQ(refusal_of_rounds(Dim::symbol("n"), 8), "") << "whatever n is";
+  EXPECT_EQ(refusal_of_rounds(Dim::symbol("n"), 4), "");
+  EXPECT_THAT(refusal_of_rounds(Dim::symbol("n"), 3), testing::HasSubstr("no multiple of its 3 rounds"));
+}
+
 /// Rows of sums in vectors of 8 of `n` columns, as products of unknown extents are scheduled.
 Schedule sums_of_columns(const Tensor& x, TailStrategy tail) {
   auto k = reduce_axis(0, 3, "k");

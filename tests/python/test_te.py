@@ -557,6 +557,7 @@ def wide_nest(kind):
     (lambda: scheduled(lambda s, z, y: z.bind(z.axes[0], 'grid')), "binding 'grid' is none of 'block', 'thread'"),
     (lambda: scheduled(lambda s, z, y: z.bind(z.axes[0], 'block')), 'is for a CPU'),
     (lambda: scheduled(lambda s, z, y: z.parallel(z.axes[1])), 'only the outermost loop'),
+    (lambda: scheduled(lambda s, z, y: z.parallel(z.axes[0], rounds=3)), 'the 4 iterations of i0 are no multiple of its 3 rounds'),
     (lambda: scheduled(lambda s, z, y: y.compute_at(te.Schedule(Z)[Z], z.axes[0])), 'are of two schedules'),
     (lambda: scheduled(lambda s, z, y: y.compute_at(y, y.axes[0])), 'which is computed in it'),
     (lambda: scheduled(lambda s, z, y: (y.compute_at(z, z.axes[0]), z.compute_at(y, y.axes[0]))), 'which is computed in it'),
