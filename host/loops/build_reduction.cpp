@@ -14,6 +14,16 @@ constexpr int64_t kAccumulatorBytes = 16 << 10;
 
 }  // namespace
 
+/// Whether sums that are added up in the result would get terms twice: tiles that overlap are numbered inside the
+/// reduction, or run at once. One after another, around it, each tile begins its sums anew.
+bool NestBuilder::repeats_sums(const StageState& state, int first_reduce) {
+  return std::ranges::any_of(state.overlapping, [&](int leaf) {
+    const LoopKind kind = state.loop_kind(leaf);
+    return leaf >= first_reduce || kind == LoopKind::kParallel || kind == LoopKind::kBlock ||
+           kind == LoopKind::kThread;
+  });
+}
+
 Reduction NestBuilder::plan_reduction(StageState& state, int first_reduce) {
   Reduction plan;
   plan.first = first_reduce;
@@ -39,8 +49,13 @@ Reduction NestBuilder::plan_reduction(StageState& state, int first_reduce) {
                  "{}: a vectorized or thread-bound reduction around loops of extents that are not constant",
                  state.op().name);
   int64_t bytes = plan.points * plan.lanes * byte_width(state.buffer->dtype);
-  plan.separate =
-      own || (state.buffer->scope != BufferScope::kLocal && plan.constant && bytes <= kAccumulatorBytes);
+  const bool repeats = repeats_sums(state, first_reduce), fits = plan.constant && bytes <= kAccumulatorBytes;
+  plan.separate = own || (fits && (repeats || state.buffer->scope != BufferScope::kLocal));
+  internal_check(plan.separate || !repeats,
+                 "{}: tiles that are shifted inwards overlap, what they share would be summed twice, and "
+                 "accumulators of their own are no constant number of at most {} KiB: split with the tail "
+                 "'guard', or put the reduction inside of the tiles",
+                 state.op().name, kAccumulatorBytes >> 10);
   plan.accumulator = state.buffer;
   plan.index = store_index(state);
   if (!plan.separate) return plan;

@@ -76,6 +76,7 @@ class NestBuilder {
   Stmt with_prefetches(const StageState& state, int leaf, const Stmt& inner);
   // build_reduction.cpp
   Expr lift_padding(StageState& state, int first_reduce);
+  static bool repeats_sums(const StageState& state, int first_reduce);
   Reduction plan_reduction(StageState& state, int first_reduce);
   Stmt build_reduction(StageState& state, int first_reduce);
   size_t tile_of_cut_reduction(const StageState& state, const Reduction& plan) const;

@@ -1,5 +1,6 @@
 // Loops of a stage from its region and its schedule: extents, values of the original axes, guards.
 #include <algorithm>
+#include <set>
 
 #include "host/loops/loop_limits.h"
 #include "host/loops/stage_program.h"
@@ -77,6 +78,28 @@ StageProgram::AxisExprs StageProgram::extents_of(const StageState& state) {
   return extents;
 }
 
+/// Those that number tiles of which the last may begin inside of the one before, or are made of such a number.
+std::vector<int> StageProgram::overlapping_leaves(const Stage& stage, const AxisExprs& extents) {
+  std::set<const IterVar*> numbers;
+  for (const AxisRelation& relation : stage.relations()) {
+    const IterVar *parent = relation.parent.get(), *outer = relation.outer.get(), *inner = relation.inner.get();
+    if (relation.kind == AxisRelation::Kind::kFuse) {
+      if (numbers.contains(outer) || numbers.contains(inner)) numbers.insert(parent);
+      continue;
+    }
+    const bool part = numbers.contains(parent);
+    const auto size = constant_of(extents.at(parent)), factor = constant_of(relation.factor);
+    const bool exact = !factor || (size && (*size % *factor == 0 || *size < *factor));
+    if (part || (relation.tail != TailStrategy::kGuard && !exact)) numbers.insert(outer);
+    if (part) numbers.insert(inner);
+  }
+  std::vector<int> leaves;
+  for (size_t i = 0; i < stage.leaves().size(); ++i) {
+    if (numbers.contains(stage.leaves()[i].get())) leaves.push_back(static_cast<int>(i));
+  }
+  return leaves;
+}
+
 /// Whether a loop over that leaf may be of the kind that the schedule has given it.
 void StageProgram::check_leaf(const StageState& state, size_t i, const Expr& extent) {
   const Stage& stage = *state.stage;
@@ -127,6 +150,7 @@ void StageProgram::make_loops_of(StageState& state) {
     state.leaf_extents.push_back(extent);
     offsets[leaf.get()] = var;
   }
+  state.overlapping = overlapping_leaves(stage, extents);
   AxisExprs reach = offsets;
   place_parents(state, extents, false, offsets);
   place_parents(state, extents, !schedule.for_gpu, reach);

@@ -48,6 +48,7 @@ struct StageState {
     return stage->attachment().is_at_loop() || (stage->region().bounded && !whole_buffer);
   }
   std::vector<Expr> leaf_vars, leaf_extents;
+  std::vector<int> overlapping;  ///< leaves of which several iterations may compute the same points: shifted tiles
   std::map<const VarNode*, Expr> axis_values;  ///< variables of the op's axes in terms of leaf_vars
   /// The same for what the iterations read, which guards keep within the parts that are split unevenly.
   std::map<const VarNode*, Expr> axis_reach;
@@ -131,6 +132,7 @@ class StageProgram {
   using AxisExprs = std::map<const IterVar*, Expr>;
   void make_loops_of(StageState& state);
   AxisExprs extents_of(const StageState& state);
+  static std::vector<int> overlapping_leaves(const Stage& stage, const AxisExprs& extents);
   void check_leaf(const StageState& state, size_t i, const Expr& extent);
   void check_rounds(const Stage& stage, const IterVarPtr& leaf, const Expr& extent);
   void place_parents(const StageState& state, const AxisExprs& extents, bool within, AxisExprs& offsets);

@@ -167,7 +167,8 @@ void add_loop_primitives(py::class_<ScheduledStage>& type) {
           "Divides a loop into (outer, inner), inner of ``factor`` iterations.\n\n"
           "``tail``, where the factor does not divide it: \"guard\" skips iterations beyond\n"
           "the end; \"shift_inwards\" has the last tile begin earlier, so that some elements\n"
-          "are computed twice; \"shift_or_guard\" shifts if there are as many.")
+          "are computed twice; \"shift_or_guard\" shifts if there are as many. Inside a\n"
+          "reduction, shifted tiles may sum at most 16 KiB at once.")
       .def(
           "tile",
           [](const ScheduledStage& self, const Axis& x, const Axis& y, const py::object& x_factor,

@@ -425,6 +425,62 @@ TEST(Rounds, DivideTheIterationsOfAParallelLoop) {
   EXPECT_THAT(refusal_of_rounds(Dim::symbol("n"), 3), testing::HasSubstr("no multiple of its 3 rounds"));
 }
 
+/// y(i) = sum over k of x(i, k) in tiles of 8 of `rows` rows, with the reduction around them; `local`: y is read from
+/// sums in registers. Empty where lowering refuses it.
+std::optional<Schedule> sums_around_tiles(const Tensor& x, TailStrategy tail, bool local) {
+  auto k = reduce_axis(0, x.shape()[1], "k");
+  auto y = compute(
+      {x.shape()[0]},
+      [&](auto& i) {
+        return sum(x({i[0], k->var}), {k});
+      },
+      "y");
+  Schedule s({y});
+  Stage* sums = &s[y];
+  if (local) {
+    sums = &s[s.cache_write(y, StorageScope::kLocal)];
+    sums->compute_at(s[y], s[y].split(s[y].axes()[0], x.shape()[0]).first);
+  }
+  auto [tile, row] = sums->split(sums->axes()[0], 8, tail);
+  sums->reorder({sums->reduce_axes()[0], tile, row});
+  try {
+    lower_schedule(s, {x}, "k");
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("are shifted inwards overlap")) << error.what();
+    return std::nullopt;
+  }
+  return s;
+}
+
+TEST(ShiftInwards, InsideAReductionEachTileHasSumsOfItsOwn) {
+  constexpr int64_t kTerms = 5;
+  for (const int64_t rows : {8, 16, 21}) {
+    auto x = placeholder({rows, kTerms}, DType::kF32, "x");
+    const Floats xs = random_floats(size_t(rows * kTerms));
+    Floats expected(size_t(rows), 0.0f);
+    for (size_t i = 0; i < xs.size(); ++i) expected[i / kTerms] += xs[i];
+    for (const TailStrategy tail :
+         {TailStrategy::kGuard, TailStrategy::kShiftInwards, TailStrategy::kShiftOrGuard}) {
+      for (const bool local : {false, true}) {
+        const auto s = sums_around_tiles(x, tail, local);
+        ASSERT_TRUE(s) << rows << local;
+        EXPECT_EQ(run_schedule(*s, {x}, {xs}, size_t(rows)), expected) << rows << local;
+      }
+    }
+  }
+}
+
+TEST(ShiftInwards, SumsWithoutRoomBesideTheResultAreRefused) {
+  const auto refused = [](const Expr& rows, TailStrategy tail) {
+    return !sums_around_tiles(placeholder({rows, 5}, DType::kF32, "x"), tail, false);
+  };
+  EXPECT_TRUE(refused(5001, TailStrategy::kShiftInwards));
+  EXPECT_FALSE(refused(5001, TailStrategy::kGuard));
+  EXPECT_FALSE(refused(5000, TailStrategy::kShiftInwards)) << "tiles of 8 do not overlap";
+  EXPECT_TRUE(refused(Dim::symbol("n"), TailStrategy::kShiftOrGuard));
+  EXPECT_FALSE(refused(Dim::symbol("n"), TailStrategy::kGuard));
+}
+
 /// Rows of sums in vectors of 8 of `n` columns, as products of unknown extents are scheduled.
 Schedule sums_of_columns(const Tensor& x, TailStrategy tail) {
   auto k = reduce_axis(0, 3, "k");

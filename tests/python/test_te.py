@@ -169,6 +169,27 @@ def test_tails_are_guarded_or_shifted(tail):
     numpy.testing.assert_allclose(run(y, [x], values, schedule=schedule)[0], values.astype('float64') ** 2, rtol=1e-6)
 
 
+@pytest.mark.parametrize('parallel', [False, True])
+@pytest.mark.parametrize('rows, fits', [(500, True), (5000, False)])
+def test_shifted_tiles_in_a_reduction_are_summed_apart_or_refused(rows, fits, parallel):
+    x, k = te.placeholder((rows, 16), name='x'), te.reduce_axis(16, 'k')
+    y = te.compute((rows,), lambda i: te.sum(x[i, k], k), 'y')
+    schedule = te.Schedule(y)
+    stage = schedule[y]
+    tile, row = stage.split(stage.axes[0], 4101 if parallel and not fits else 64, tail='shift_inwards')
+    if parallel:
+        stage.parallel(tile)
+        stage.reorder(k, row)
+    else:
+        stage.reorder(k, tile, row)
+    values = uniform((rows, 16))
+    if fits:
+        numpy.testing.assert_allclose(run(y, [x], values, schedule=schedule)[0], values.astype('float64').sum(1), atol=1e-5)
+        return
+    with pytest.raises(gantry.InputError, match="overlap.*tail 'guard'"):
+        te.lower(schedule, [x])
+
+
 def test_tiles_are_summed_in_registers():
     p = Product()
     sums = p.schedule.cache_write(p.c, 'local')
