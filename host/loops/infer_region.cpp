@@ -78,12 +78,84 @@ bool StageProgram::add_read(StageState& state, const std::vector<Expr>& indices,
   return true;
 }
 
+namespace {
+
+/// Iterations of a reduction that do not count are skipped, with what is attached inside (without_padding()).
+bool may_skip_iterations(const StageState& reader) {
+  bool chooses = false;
+  if (reader.body.as<ReduceNode>()) {
+    walk(reader.body, [&](const Expr& e) {
+      const auto* call = e.as<CallNode>();
+      chooses |= call != nullptr && call->fn == MathFn::kIfThenElse;
+    });
+  }
+  const bool ends = static_cast<bool>(reader.stage->region().rows_end);
+  return chooses || ends || !reader.stage->summation().zero_unless.empty();
+}
+
+/// The axis of which the index is the variable, which then takes all values from 0 on; null: there is none.
+const IterVar* axis_of(const Expr& index, const OperationNode& reader) {
+  for (const auto* axes : {&reader.axes, &reader.reduce_axes}) {
+    for (const IterVarPtr& axis : *axes) {
+      const bool from_zero = !axis->low || constant_of(axis->low) == 0;
+      if (axis->var.same_as(index) && from_zero) return axis.get();
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+/// Whether one of its reads, whose indices are axes of the reader's own, goes over all elements of `op`.
+bool StageProgram::reads_all(const StageState& reader, const OperationNode& op) const {
+  if (!reader.body || may_skip_iterations(reader)) return false;
+  for (const auto* axes : {&reader.op().axes, &reader.op().reduce_axes}) {
+    for (const IterVarPtr& axis : *axes) {
+      if (constant_of(axis->extent).value_or(0) < 1) return false;
+    }
+  }
+  bool all = false;
+  walk(reader.body, [&](const Expr& e) {
+    const auto* read = e.as<ReadNode>();
+    if (!read || schedule.find(read->op.get()) != schedule.find(&op)) return;
+    std::set<const IterVar*> axes;
+    for (size_t d = 0; d < read->indices.size(); ++d) {
+      const IterVar* axis = axis_of(read->indices[d], reader.op());
+      if (axis && constant_of(axis->extent) == constant_of(op.axes[d]->extent)) axes.insert(axis);
+    }
+    all |= axes.size() == read->indices.size();
+  });
+  return all;
+}
+
+/// By a reader of which all is computed.
+bool StageProgram::is_read_whole(const StageState& state) const {
+  return std::ranges::any_of(states, [&](const auto& reader) {
+    return reads_all(*reader, state.op()) && (!reader->computes_part() || is_read_whole(*reader));
+  });
+}
+
+/// What an output's readers do not read must be computed, too; and an iteration must not begin sums anew that another
+/// thread reads.
+void StageProgram::check_attached_output(const StageState& state) const {
+  if (!state.whole_buffer || !state.stage->attachment().is_at_loop()) return;
+  const std::string& consumer = state.stage->attachment().consumer()->op()->name;
+  internal_check(!state.is_cooperative() && !state.stage->attachment().once_a_thread(),
+                 "{} is an output: attached to {} it cannot be in shared memory or made once a thread", state.op().name,
+                 consumer);
+  internal_check(is_read_whole(state),
+                 "{} is an output, but computed in {} would be only what is read there: each of its indices must be "
+                 "another axis of its reader, as long as its own; or compute it at root",
+                 state.op().name, consumer);
+}
+
 void StageProgram::infer_region(StageState& state) {
   const OperationNode& op = state.op();
   state.low.assign(op.axes.size(), Expr(0));
   state.extent.clear();
   for (const IterVarPtr& axis : op.axes) state.extent.push_back(simplifier.simplify(axis->extent));
   if (!state.computes_part()) return;
+  check_attached_output(state);
   std::set<const VarNode*> fixed = fixed_vars(state);
   bool first = true;
   for (const auto& reader : states) {

@@ -121,6 +121,9 @@ class StageProgram {
   bool is_read(const Stage& stage) const;
   // infer_region.cpp
   void infer_region(StageState& state);
+  bool reads_all(const StageState& reader, const OperationNode& op) const;
+  bool is_read_whole(const StageState& state) const;
+  void check_attached_output(const StageState& state) const;
   void round_to_tiles(StageState& state) const;
   void shift_inwards(StageState& state);
   void end_rows(StageState& state);

@@ -239,7 +239,8 @@ void add_placing(py::class_<ScheduledStage>& type) {
             compute_at(self, consumer, axis, false);
           },
           py::arg("consumer"), py::arg("axis"),
-          "Computes in each iteration of a consumer's loop what that iteration reads.")
+          "Computes in each iteration of a consumer's loop what that iteration reads. Of an\n"
+          "output all must be read: its indices are different axes of the reader, as long.")
       .def(
           "compute_once_a_thread",
           [](const ScheduledStage& self, const ScheduledStage& consumer, const Axis& axis) {

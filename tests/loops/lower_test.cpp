@@ -397,6 +397,31 @@ TEST(LoopLimits, LoopsThatAreRunAtOnceOrWrittenOutHaveABound) {
             "inner loop");
 }
 
+/// Why a(i) of 6 elements, an output beside b(i, j) = a(index), is refused where it is computed in b's outer loop.
+std::string refusal_of_output(int64_t rows, const std::function<Expr(const std::vector<Expr>&)>& index) {
+  auto x = placeholder({6}, DType::kF32, "x");
+  auto a = compute(
+      {6}, [&](auto& i) { return x(i) + x(i); }, "a");
+  auto b = compute(
+      {rows, 3}, [&](auto& i) { return a({index(i)}); }, "b");
+  Schedule s({a, b});
+  s[a].compute_at(s[b], s[b].split(s[b].axes()[0], 4).first);
+  try {
+    lower_schedule(s, {x}, "k");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(AttachedOutputs, AreReadWhole) {
+  EXPECT_EQ(refusal_of_output(6, [](const auto& i) { return i[0]; }), "");
+  for (const std::string& refusal : {refusal_of_output(5, [](const auto& i) { return i[0]; }),
+                                     refusal_of_output(6, [](const auto& i) { return i[1]; }),
+                                     refusal_of_output(3, [](const auto& i) { return i[0] * 2; })})
+    EXPECT_THAT(refusal, testing::HasSubstr("a is an output, but computed in b would be only what is read"));
+}
+
 /// Why rounds of a loop over an axis of `extent` elements, in blocks of 4 of which 8 are fused, are refused.
 std::string refusal_of_rounds(const Expr& extent, int64_t rounds) {
   auto x = placeholder({8, extent}, DType::kF32, "x");

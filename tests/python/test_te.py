@@ -205,6 +205,32 @@ def test_tiles_are_summed_in_registers():
     assert 'c.cache' in p.check()
 
 
+def attached_output(index, rows):
+    """b[i, j] = a[index(i, j)] + x[0], where both are outputs and a is computed in the loop over i."""
+    x = te.placeholder((8,), name='x')
+    a = te.compute((8,), lambda i: x[i] * 2, 'a')
+    b = te.compute((rows, 4), lambda i, j: a[index(i, j)] + x[0], 'b')
+    schedule = te.Schedule([a, b])
+    schedule[a].compute_at(schedule[b], schedule[b].axes[0])
+    return schedule, [a, b], x
+
+
+@pytest.mark.parametrize('index, rows', [
+    (lambda i, j: i * 2, 4), (lambda i, j: i, 7), (lambda i, j: j, 8), (lambda i, j: 3, 8)])
+def test_an_output_of_which_a_loop_reads_some_is_not_computed_there(index, rows):
+    schedule, _, x = attached_output(index, rows)
+    with pytest.raises(gantry.InputError, match='a is an output, but computed in b would be only what is read'):
+        te.lower(schedule, [x])
+
+
+def test_an_output_that_is_read_whole_may_be_computed_where_it_is_read():
+    schedule, outputs, x = attached_output(lambda i, j: i, 8)
+    values = uniform(8)
+    doubled, read = run(outputs, [x], values, schedule=schedule)
+    numpy.testing.assert_array_equal(doubled, values * 2)
+    numpy.testing.assert_array_equal(read, numpy.repeat((values * 2 + values[0])[:, None], 4, 1))
+
+
 def test_operands_are_read_through_copies():
     p = Product()
     row, _ = p.stage.split(p.stage.axes[0], 5)
