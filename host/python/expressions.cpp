@@ -14,6 +14,7 @@ namespace gantry::python {
 namespace {
 
 constexpr int kMostDepth = 1000, kMostReadDepth = 10000;
+constexpr int64_t kMostTerms = int64_t{1} << 18;
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
 std::string type_name(const py::handle& value) {
@@ -24,14 +25,28 @@ bool is_number(const py::handle& value) {
   return !py::isinstance<Expression>(value) && !py::isinstance<Axis>(value);
 }
 
+/// Of a whole number that an int64 does not hold; null: the type does not have it.
+Expr large_number(const py::object& number, DType type) {
+  Expr made;
+  if (type == DType::kU64) made = int_imm(type, static_cast<int64_t>(PyLong_AsUnsignedLongLong(number.ptr())));
+  if (is_float(type)) made = float_imm(type, PyLong_AsDouble(number.ptr()));
+  if (PyErr_Occurred() == nullptr) return made;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw py::error_already_set();
+  PyErr_Clear();
+  return {};
+}
+
 Expr whole_number(const py::handle& value, std::optional<DType> dtype) {
   int overflow = 0;
   const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
   if (!number) throw py::error_already_set();
   const int64_t whole = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   const DType type = dtype.value_or(DType::kI64);
-  if (overflow == 0 && is_float(type)) return float_imm(type, static_cast<double>(whole));
-  if (overflow == 0 && type != DType::kBool) {
+  if (overflow != 0) {
+    if (const Expr made = large_number(number, type)) return made;
+  } else if (is_float(type)) {
+    return float_imm(type, static_cast<double>(whole));
+  } else if (type != DType::kBool) {
     const Expr made = int_imm(type, whole);
     if (made.as<IntImmNode>()->value == whole && (whole >= 0 || !is_unsigned_int(type))) return made;
   }

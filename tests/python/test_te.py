@@ -71,6 +71,18 @@ def test_operators_of_whole_numbers_round_down_as_pythons():
         numpy.testing.assert_array_equal(result, function(x, y), err_msg=name)
 
 
+def test_numbers_beyond_i64_are_of_u64_and_of_floats():
+    a, x = te.placeholder((3,), 'u64', 'a'), te.placeholder((3,), 'f64', 'x')
+    whole, wide = numpy.array([0, 5, 2**64 - 1], 'uint64'), numpy.array([1, -2, 0.5])
+    outputs = [te.compute((3,), lambda i: a[i] ^ (2**64 - 1)), te.compute((3,), lambda i: a[i] // 2**63),
+               te.compute((3,), lambda i: x[i] * 2**70), te.compute((3,), lambda i: x[i] - 2**64)]
+    flipped, halves, scaled, less = run(outputs, [a, x], whole, wide)
+    numpy.testing.assert_array_equal(flipped, ~whole)
+    numpy.testing.assert_array_equal(halves, [0, 0, 1])
+    numpy.testing.assert_array_equal(scaled, wide * 2.0**70)
+    numpy.testing.assert_array_equal(less, wide - 2.0**64)
+
+
 def test_comparisons_and_choices_are_expressions():
     x = te.placeholder((30,), 'f64', 'x')
     values = uniform(30, dtype='float64')
@@ -593,6 +605,10 @@ def wide_nest(kind):
     (lambda: te.compute((4,), lambda i: X[i, 0] & 1), 'are of whole numbers'),
     (lambda: te.compute((4,), lambda i: (i < 2) + (i > 3)), 'truth values are joined'),
     (lambda: N[0] + 2**31, 'is no i32'),
+    (lambda: N[0] + 2**63, '9223372036854775808 is no i32'),
+    (lambda: te.const(2**64, 'u64'), '18446744073709551616 is no u64'),
+    (lambda: te.const(-2**64, 'u64'), 'is no u64'),
+    (lambda: te.const(10**400, 'f64'), 'is no f64'),
     (lambda: N[0] + 'one', 'a str is no scalar expression'),
     (lambda: te.maximum(1.5, 2.5), 'may be of several types'),
     (lambda: te.Schedule([]), 'at least one output'),
