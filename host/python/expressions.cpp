@@ -109,12 +109,28 @@ void check_operator(BinaryOp op, DType dtype) {
     user_error("// is of whole numbers; of {}, te.floor(a / b)", name_of(dtype));
 }
 
+/// What whole numbers are divided by: 1 in place of a 0, for which the instruction of a CPU ends the process. Also where
+/// it is made of axes alone, which begin at 0; the check goes where loops are known to keep it above.
+Expression safe_divisor(const Expression& b) {
+  const DType dtype = b.expr.type().dtype;
+  if (const auto value = constant_of(b.expr)) {
+    if (*value == 0) user_error("a division by 0");
+    return b;
+  }
+  const Expression is_zero = over(eq(b.expr, int_imm(dtype, 0)), {&b});
+  return over(select(is_zero.expr, int_imm(dtype, 1), b.expr), {&is_zero, &b});
+}
+
 Expression join(BinaryOp op, const py::handle& a, const py::handle& b) {
   std::optional<Expression> x, y;
   if (!is_number(a)) x = operand(a);
   y = operand(b, x ? std::optional(x->expr.type().dtype) : std::nullopt);
   if (!x) x = operand(a, y->expr.type().dtype);
-  if (x->expr.type() == y->expr.type()) check_operator(op, x->expr.type().dtype);
+  if (x->expr.type() == y->expr.type()) {
+    check_operator(op, x->expr.type().dtype);
+    const bool divides = op == BinaryOp::kFloorDiv || op == BinaryOp::kMod;
+    if (divides && !is_float(x->expr.type().dtype)) y = safe_divisor(*y);
+  }
   return over(request([&] { return binary(op, x->expr, y->expr); }), {&*x, &*y});
 }
 

@@ -526,8 +526,30 @@ for bits in (8, 16, 32, 64):
 '''
 
 
-def test_the_smallest_number_divided_by_minus_one_wraps_and_ends_no_process():
-    done = subprocess.run([sys.executable, '-c', WRAPS], capture_output=True, text=True)
+ZEROS = '''
+import numpy
+from gantry import te
+
+for dtype in ('int8', 'uint8', 'int16', 'uint16', 'int32', 'uint32', 'int64', 'uint64'):
+    dividends, divisors = numpy.array([7, 0, 9, 100, 5], dtype), numpy.array([0, 0, 2, 7, 0], dtype)
+    a, b = te.placeholder((5,), dtype, 'a'), te.placeholder((5,), dtype, 'b')
+    outputs = [te.compute((5,), lambda i: a[i] // b[i]), te.compute((5,), lambda i: a[i] % b[i]),
+               te.compute((5,), lambda i: 100 // b[i]), te.compute((5,), lambda i: a[7 // i % 5]),
+               te.compute((5,), lambda i: a[(i + 3) // (i + 1)])]
+    schedule = te.Schedule(outputs)
+    schedule[outputs[1]].vectorize(schedule[outputs[1]].axes[0])
+    results = te.build(schedule, [a, b])(dividends, divisors)
+    safe, at = numpy.maximum(divisors, 1), numpy.arange(5)
+    expected = [dividends // safe, dividends % safe, 100 // safe, dividends[7 // numpy.maximum(at, 1) % 5],
+                dividends[(at + 3) // (at + 1)]]
+    for result, reference in zip(results, expected):
+        assert result.tolist() == reference.tolist(), (dtype, result, reference)
+'''
+
+
+@pytest.mark.parametrize('program', [WRAPS, ZEROS], ids=['minus one', 'zero'])
+def test_a_division_of_whole_numbers_ends_no_process(program):
+    done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -602,6 +624,8 @@ def wide_nest(kind):
     (lambda: te.compute((4,), lambda i: te.any(X[i, K], K)), 'te.any: is of truth values'),
     (lambda: te.compute((4,), lambda i: te.exp(N[i])), 'exp is of floating-point numbers'),
     (lambda: te.compute((4,), lambda i: N[i] / 2), 'it is //'),
+    (lambda: N[0] // 0, 'a division by 0'),
+    (lambda: 7 % te.const(0, 'u8'), 'a division by 0'),
     (lambda: te.compute((4,), lambda i: X[i, 0] & 1), 'are of whole numbers'),
     (lambda: te.compute((4,), lambda i: (i < 2) + (i > 3)), 'truth values are joined'),
     (lambda: N[0] + 2**31, 'is no i32'),
