@@ -42,10 +42,6 @@ Value* IntegerArithmetic::binary(const BinaryNode& node, Value* a, Value* b, boo
   const bool is_unsigned = is_unsigned_kind(node.type.dtype);
   const bool no_wrap = in_index && node.type.dtype == DType::kI64;
   const bool is_bool = node.type.dtype == DType::kBool;
-  auto shift_amount = [&] {
-    Value* limit = llvm::ConstantInt::get(b->getType(), b->getType()->getScalarSizeInBits() - 1);
-    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, limit);
-  };
   switch (node.op) {
     case BinaryOp::kAdd:
       return is_bool ? b_.CreateOr(a, b) : b_.CreateAdd(a, b, "", false, no_wrap);
@@ -71,12 +67,24 @@ Value* IntegerArithmetic::binary(const BinaryNode& node, Value* a, Value* b, boo
     case BinaryOp::kXor:
       return b_.CreateXor(a, b);
     case BinaryOp::kShl:
-      return b_.CreateShl(a, shift_amount());
     case BinaryOp::kShr:
-      return is_unsigned ? b_.CreateLShr(a, shift_amount()) : b_.CreateAShr(a, shift_amount());
+      return shift(node, a, b);
     default:
       internal_error("kernel {}: operator {} of integers", kernel_, static_cast<int>(node.op));
   }
+}
+
+Value* IntegerArithmetic::shift(const BinaryNode& node, Value* a, Value* b) {
+  const unsigned width = b->getType()->getScalarSizeInBits();
+  Value* most = llvm::ConstantInt::get(b->getType(), width - 1);
+  auto amount = [&] { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, most); };
+  const bool is_left = node.op == BinaryOp::kShl;
+  if (!is_left && !is_unsigned_kind(node.type.dtype)) return b_.CreateAShr(a, amount());
+  auto shifted = [&](Value* by) { return is_left ? b_.CreateShl(a, by) : b_.CreateLShr(a, by); };
+  const llvm::ConstantInt* constant = one_constant(b);
+  if (constant && constant->getValue().ult(width)) return shifted(amount());
+  // What LLVM does not define there is not chosen.
+  return b_.CreateSelect(b_.CreateICmpULE(b, most), shifted(b), llvm::Constant::getNullValue(a->getType()));
 }
 
 Value* IntegerArithmetic::floor_division(const BinaryNode& node, Value* a, Value* b) {

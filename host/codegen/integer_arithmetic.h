@@ -26,6 +26,8 @@ class IntegerArithmetic {
   llvm::Value* compare(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
 
  private:
+  /// By the width or more, or less than nothing: 0; to the right of signed integers, copies of the sign.
+  llvm::Value* shift(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
   llvm::Value* floor_division(const BinaryNode& node, llvm::Value* a, llvm::Value* b);
   /// Towards zero, of signed integers.
   llvm::Value* quotient(const BinaryNode& node, llvm::Value* a, llvm::Value* b);

@@ -136,18 +136,6 @@ Expr extremum(BinaryOp op, const Expr& a, const Expr& b) {
   return select(call(MathFn::kIsNan, {b}), b, chosen);
 }
 
-/// Shifts by the width or more, or by less than nothing, give 0; to the right, copies of the sign.
-Expr shift(BinaryOp op, Expr a, Expr b) {
-  DType dtype = a.type().dtype;
-  const int bits = bit_width(dtype);
-  Expr inside = lt(b, int_imm(dtype, bits));
-  if (is_signed_int(dtype)) {
-    inside = inside && ge(b, int_imm(dtype, 0));
-    if (op == BinaryOp::kShr) return binary(op, a, select(inside, b, int_imm(dtype, bits - 1)));
-  }
-  return select(inside, binary(op, a, select(inside, b, int_imm(dtype, 0))), int_imm(dtype, 0));
-}
-
 void add_comparisons(OpSet& set) {
   const std::pair<const OpHandle*, Expr (*)(Expr, Expr)> ordered[] = {
       {&op::less, lt}, {&op::less_equal, le}, {&op::greater, gt}, {&op::greater_equal, ge}};
@@ -166,14 +154,13 @@ void add_logical(OpSet& set) {
   add_binary(set, op::logical_or, logical, [](const Node&, Expr a, Expr b) { return a || b; });
   add_binary(set, op::logical_xor, logical, [](const Node&, Expr a, Expr b) { return ne(a, b); });
   const std::pair<const OpHandle*, BinaryOp> bitwise[] = {
-      {&op::bitwise_and, BinaryOp::kAnd}, {&op::bitwise_or, BinaryOp::kOr}, {&op::bitwise_xor, BinaryOp::kXor}};
+      {&op::bitwise_and, BinaryOp::kAnd}, {&op::bitwise_or, BinaryOp::kOr},
+      {&op::bitwise_xor, BinaryOp::kXor}, {&op::shift_left, BinaryOp::kShl},
+      {&op::shift_right, BinaryOp::kShr},
+  };
   for (const auto& [handle, code] : bitwise) {
     add_binary(set, *handle, bits, [code = code](const Node&, Expr a, Expr b) { return binary(code, a, b); });
   }
-  add_binary(set, op::shift_left, bits,
-             [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShl, a, b); });
-  add_binary(set, op::shift_right, bits,
-             [](const Node&, Expr a, Expr b) { return shift(BinaryOp::kShr, a, b); });
 }
 
 void add_where(OpSet& set) {

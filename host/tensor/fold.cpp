@@ -84,7 +84,7 @@ std::optional<int64_t> fold_signed(BinaryOp op, int64_t a, int64_t b) {
     case BinaryOp::kGe:
       return a >= b;
     case BinaryOp::kShr:
-      return a >> std::clamp<int64_t>(b, 0, 63);
+      return a >> (b < 0 || b > 63 ? 63 : b);  // amounts below 0 are large ones, as unsigned numbers are
     default:
       return std::nullopt;
   }

@@ -11,6 +11,7 @@
 
 #include "host/codegen/find_target.h"
 #include "host/support/error.h"
+#include "host/tensor/fold.h"
 #include "tests/codegen/run_kernel.h"
 
 namespace gantry {
@@ -463,6 +464,60 @@ TEST(Division, ByADivisorThatIsNeverMinusOneIsNotGuardedOnceMore) {
   const Expr is_bad = eq(b, int_imm(DType::kI32, 0)) || eq(b, int_imm(DType::kI32, -1));
   EXPECT_THAT(text(b), HasSubstr("sub i32"));
   EXPECT_THAT(text(select(is_bad, one, b)), Not(HasSubstr("sub i32")));
+}
+
+/// Eight numbers of type T shifted to the left and to the right, as folding has it.
+template <typename T>
+void expect_shifts_as_folded(const std::string& target, DType dtype, bool vector) {
+  const Buffer in = argument("in", dtype, 16), out = argument("out", dtype, 32);
+  const Expr i = vector ? ramp(0, 1, 8) : make_var("i");
+  const Expr a = load(in, i), b = load(in, i + 8);
+  const Expr inside = int_imm(dtype, 3), beyond = int_imm(dtype, 8 * sizeof(T));
+  Stmt body =
+      block({store(out, i, binary(BinaryOp::kShl, a, b)), store(out, i + 8, binary(BinaryOp::kShr, a, b)),
+             store(out, i + 16, binary(BinaryOp::kShl, a, inside)),
+             store(out, i + 24, binary(BinaryOp::kShr, a, beyond))});
+  if (!vector) body = for_loop(i, 0, 8, LoopKind::kSerial, body);
+  constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  constexpr T kBelow = static_cast<T>(-3), kWidth = static_cast<T>(8 * sizeof(T)), kLast = kWidth - 1;
+  std::vector<T> operands{1, 77, kMost,  kLeast, kBelow, 5,   kMost,  kBelow,
+                          0, 3,  kWidth, kWidth, kLast,  100, kBelow, kMost};
+  std::vector<T> result(32, 99);
+  const LoopKernel kernel = make_kernel("shift", {in, out}, body);
+  ASSERT_EQ(run_kernel(kernel, {operands.data(), result.data()}, {}, nullptr, target), 0);
+  const auto folded = [&](BinaryOp op, T x, int64_t y) {
+    return static_cast<T>(fold_integers(op, dtype, static_cast<int64_t>(x), y).value());
+  };
+  for (size_t k = 0; k < 8; ++k) {
+    const T x = operands[k];
+    const auto y = static_cast<int64_t>(operands[k + 8]);
+    EXPECT_EQ(result[k], folded(BinaryOp::kShl, x, y)) << name_of(dtype) << " " << k;
+    EXPECT_EQ(result[k + 8], folded(BinaryOp::kShr, x, y)) << name_of(dtype) << " " << k;
+    EXPECT_EQ(result[k + 16], folded(BinaryOp::kShl, x, 3)) << name_of(dtype) << " " << k;
+    EXPECT_EQ(result[k + 24], folded(BinaryOp::kShr, x, kWidth)) << name_of(dtype) << " " << k;
+  }
+}
+
+TEST_P(OnEveryLevel, ShiftsByTheWidthOrMoreOrLessThanNothingAreAsFolded) {
+  for (const bool vector : {false, true}) {
+    expect_shifts_as_folded<int8_t>(GetParam(), DType::kI8, vector);
+    expect_shifts_as_folded<uint8_t>(GetParam(), DType::kU8, vector);
+    expect_shifts_as_folded<int32_t>(GetParam(), DType::kI32, vector);
+    expect_shifts_as_folded<uint32_t>(GetParam(), DType::kU32, vector);
+    expect_shifts_as_folded<int64_t>(GetParam(), DType::kI64, vector);
+    expect_shifts_as_folded<uint64_t>(GetParam(), DType::kU64, vector);
+  }
+}
+
+TEST(Shift, ByAConstantIsNotGuarded) {
+  const Buffer in = argument("in", DType::kU32, 2), out = argument("out", DType::kU32, 1);
+  const auto text = [&](const Expr& amount) {
+    const LoopKernel kernel =
+        make_kernel("shift", {in, out}, store(out, 0, binary(BinaryOp::kShl, load(in, 0), amount)));
+    return emit_llvm_text(kernel, find_target("x86-64-v3"));
+  };
+  EXPECT_THAT(text(load(in, 1)), HasSubstr("select"));
+  EXPECT_THAT(text(int_imm(DType::kU32, 5)), Not(HasSubstr("select")));
 }
 
 TEST_P(OnEveryLevel, FloatsBecomeIntegersBySaturation) {

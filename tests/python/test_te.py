@@ -71,6 +71,33 @@ def test_operators_of_whole_numbers_round_down_as_pythons():
         numpy.testing.assert_array_equal(result, function(x, y), err_msg=name)
 
 
+@pytest.mark.parametrize('bits', [8, 16, 32, 64])
+def test_shifts_by_any_amount_are_numpys(bits):
+    for kind in ('uint', 'int'):
+        dtype = f'{kind}{bits}'
+        amounts = numpy.array([0, 1, bits // 2, bits - 1, bits, bits + 1, 100, numpy.iinfo(dtype).max], dtype)
+        numbers = numpy.array([3, 5, 100, 127], dtype)
+        if kind == 'int':
+            numbers, amounts = numpy.append(numbers, -numbers), numpy.append(amounts, numpy.array([-1, -5], dtype))
+        x, by = te.placeholder(numbers.shape, dtype, 'x'), te.placeholder(amounts.shape, dtype, 'by')
+        shape = (len(numbers), len(amounts))
+        outputs = [te.compute(shape, lambda i, j: x[i] << by[j]), te.compute(shape, lambda i, j: x[i] >> by[j]),
+                   te.compute(numbers.shape, lambda i: x[i] << bits), te.compute(numbers.shape, lambda i: x[i] >> bits)]
+        left, right, all_left, all_right = run(outputs, [x, by], numbers, amounts)
+        numpy.testing.assert_array_equal(left, numbers[:, None] << amounts)
+        numpy.testing.assert_array_equal(right, numbers[:, None] >> amounts)
+        numpy.testing.assert_array_equal(all_left, 0)
+        numpy.testing.assert_array_equal(all_right, numpy.where(numbers < 0, -1, 0))
+
+
+def test_bits_are_rotated():
+    x, by = te.placeholder((33,), 'u32', 'x'), te.placeholder((33,), 'u32', 'by')
+    rotated = te.compute((33,), lambda i: (x[i] << by[i]) | (x[i] >> (32 - by[i])))
+    values, amounts = DRAW.integers(0, 2**32, 33).astype('uint32'), numpy.arange(33, dtype='uint32')
+    expected = [(int(v) << int(n) | int(v) >> (32 - int(n))) % 2**32 for v, n in zip(values, amounts)]
+    numpy.testing.assert_array_equal(run(rotated, [x, by], values, amounts)[0], expected)
+
+
 def test_numbers_beyond_i64_are_of_u64_and_of_floats():
     a, x = te.placeholder((3,), 'u64', 'a'), te.placeholder((3,), 'f64', 'x')
     whole, wide = numpy.array([0, 5, 2**64 - 1], 'uint64'), numpy.array([1, -2, 0.5])

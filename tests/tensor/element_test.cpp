@@ -37,6 +37,18 @@ TEST(Fold, IntegersWrapAtTheirWidth) {
   EXPECT_EQ(fold_integers(BinaryOp::kSub, DType::kU8, 0, 1), 255);
 }
 
+TEST(Fold, ShiftsByTheWidthOrMoreOrLessThanNothingLeaveNothingButTheSign) {
+  for (const int64_t amount : {8, 63, 64, 100, -1, -128}) {
+    EXPECT_EQ(fold_integers(BinaryOp::kShl, DType::kI8, 3, amount), 0) << amount;
+    EXPECT_EQ(fold_integers(BinaryOp::kShr, DType::kI8, 3, amount), 0) << amount;
+    EXPECT_EQ(fold_integers(BinaryOp::kShr, DType::kI8, -3, amount), -1) << amount;
+  }
+  for (const int64_t amount : {8, 64, 255}) {
+    EXPECT_EQ(fold_integers(BinaryOp::kShl, DType::kU8, 200, amount), 0) << amount;
+    EXPECT_EQ(fold_integers(BinaryOp::kShr, DType::kU8, 200, amount), 0) << amount;
+  }
+}
+
 TEST(Fold, FloatToIntegerSaturates) {
   EXPECT_EQ(float_to_integer(DType::kI8, 300), 127);
   EXPECT_EQ(float_to_integer(DType::kU8, -3), 0);
