@@ -232,8 +232,14 @@ Expression over(Expr expr, std::initializer_list<const Expression*> parts) {
   for (const Expression* part : parts) {
     made.depth = std::max(made.depth, part->depth);
     made.read_depth = std::max(made.read_depth, part->read_depth);
+    made.terms += part->terms;
   }
   ++made.depth;
+  if (made.terms > kMostTerms)
+    user_error(
+        "an expression of more than {} terms, those of parts that it uses again counted again: a tensor can "
+        "hold such a part",
+        kMostTerms);
   if (made.depth > kMostDepth)
     user_error(
         "an expression of more than {} levels: a reduction sums over an axis, and a tensor can hold a part",

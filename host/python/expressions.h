@@ -8,6 +8,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,11 +21,13 @@
 namespace gantry::python {
 
 /// A scalar expression. The host follows expressions by recursion: how deep they may be is bounded, so that
-/// no stack overflows.
+/// no stack overflows. It prints and checks a part anew wherever it is used: how many nodes that makes is bounded
+/// too, for a value used twice a level would make 2 to the power of the levels.
 struct Expression {
   Expr expr;
   int depth = 1;       ///< levels of nodes
   int read_depth = 0;  ///< levels of what it reads, tensors of tensors
+  int64_t terms = 1;   ///< nodes, those of parts used several times as often; within the bound
 };
 struct Axis {
   IterVarPtr axis;
@@ -52,7 +55,7 @@ Expression operand(const pybind11::handle& value, std::optional<DType> dtype = {
 Expression index_operand(const pybind11::handle& value, const std::string& what);
 /// A tuple's operands, or the single one.
 std::vector<Expr> index_operands(const pybind11::handle& indices, const std::string& what);
-/// A new expression over others. User errors: it would be too deep.
+/// A new expression over others. User errors: it would be too deep, or too large.
 Expression over(Expr expr, std::initializer_list<const Expression*> parts);
 
 /// "f32", or as NumPy calls it: "float32".

@@ -602,6 +602,28 @@ def test_deep_expressions_are_built_or_refused():
             chain = te.compute((4,), lambda i: chain[i] + 1)
 
 
+def logistic(levels):
+    x = te.placeholder((4,), 'f64', 'x')
+
+    def body(i):
+        value = x[i]
+        for _ in range(levels):
+            value = 3.7 * value * (1 - value)
+        return value
+    return te.compute((4,), body), x
+
+
+def test_a_value_that_is_used_twice_a_level_is_built_or_refused():
+    y, x = logistic(12)
+    values = uniform(4, 0.1, 0.9, 'float64')
+    expected = values
+    for _ in range(12):
+        expected = 3.7 * expected * (1 - expected)
+    numpy.testing.assert_allclose(run(y, [x], values)[0], expected, rtol=1e-9)
+    with pytest.raises(gantry.InputError, match='more than 262144 terms'):
+        logistic(40)
+
+
 X, N = te.placeholder((4, 6), name='x'), te.placeholder((4,), 'i32', 'n')
 Y = te.compute((4, 6), lambda i, j: X[i, j] + 1, 'y')
 Z = te.compute((4, 6), lambda i, j: Y[i, j] * 2, 'z')
