@@ -1,3 +1,9 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <utility>
+
 #include "device_runtime/src/device.h"
 #include "host/codegen/gpu_codegen.h"
 #include "host/compiler/compiler.h"
@@ -44,6 +50,26 @@ const OpDef& tensors_op() {
   return declared;
 }
 
+/// The tensors' names; of those that share one, name_0 and so on.
+std::vector<std::string> names_of(const std::vector<Tensor>& outputs) {
+  std::map<std::string, int> counts, next;
+  for (const Tensor& output : outputs) ++counts[output.op()->name];
+  std::set<std::string> taken;
+  for (const auto& [name, count] : counts) taken.insert(name);
+  std::vector<std::string> names;
+  for (const Tensor& output : outputs) {
+    std::string name = output.op()->name;
+    if (counts[name] > 1) {
+      int& number = next[name];
+      do {
+        name = fmt::format("{}_{}", output.op()->name, number++);
+      } while (!taken.insert(name).second);
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 }  // namespace
 
 Graph graph_of(const std::vector<Tensor>& inputs, const Schedule& schedule, const std::string& name,
@@ -59,11 +85,8 @@ Graph graph_of(const std::vector<Tensor>& inputs, const Schedule& schedule, cons
   attrs->inputs = inputs;
   attrs->outputs = schedule.outputs();
   const Node* node = infer_and_add(graph.main, tensors_op(), attrs, values, {name});
-  for (size_t i = 0; i < node->results.size(); ++i) {
-    graph.main.outputs.push_back(node->results[i]);
-    const std::string& base = schedule.outputs()[i].op()->name;
-    graph.main.output_names.push_back(node->results.size() == 1 ? base : fmt::format("{}_{}", base, i));
-  }
+  graph.main.outputs.assign(node->results.begin(), node->results.end());
+  graph.main.output_names = names_of(attrs->outputs);
   options.own_kernel = [&schedule](const Node& of, const std::vector<Tensor>&) -> std::optional<OwnKernel> {
     const auto* own = of.match(kTensors);
     if (own == nullptr) return std::nullopt;

@@ -350,6 +350,21 @@ def test_modules_have_the_names_of_tensors_and_are_files_as_any(tmp_path):
     assert gantry.load(tmp_path / 'product.gmod').digest == te.build(p.schedule, p.inputs, target='aarch64', name='product').digest
 
 
+def test_outputs_of_one_name_are_numbered():
+    x = te.placeholder((4,), name='x')
+    total, less, other = (te.compute((4,), lambda i, n=n: x[i] + n, name) for n, name in ((1, 'sum'), (2, 'y'), (3, 'y')))
+    taken = te.compute((4,), lambda i: x[i] + 4, 'y_0')
+
+    def both(nest):
+        nest.loop('i', 4, lambda i: (nest.store(nest.result(0), i, 5), nest.store(nest.result(1), i, 6)))
+
+    nests = te.extern_kernel([x], [(4,), (4,)], ['f32', 'f32'], both, 'nest')
+    module = te.build(te.Schedule([total, less, other, taken, *nests]), [x])
+    assert [info.name for info in module.outputs] == ['sum', 'y_1', 'y_2', 'y_0', 'nest_0', 'nest_1']
+    for output, value in zip(module(numpy.zeros(4, 'float32')), range(1, 7)):
+        numpy.testing.assert_array_equal(output, numpy.full(4, value))
+
+
 def test_stages_keep_their_schedule_and_tensors_what_they_read():
     def stage_alone():
         x = te.placeholder((8,), name='x')
