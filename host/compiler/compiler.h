@@ -36,10 +36,10 @@
 
 namespace gantry {
 
-/// A module of one kernel: from `inputs`, placeholders of constant shapes in the order of the kernel's arguments,
-/// to the schedule's outputs. The module's tensors have the names of these tensors; outputs that share one, as those
-/// of one loop nest do, are name_0, name_1 and so on. Errors: a user error names an input that is no placeholder, or
-/// whose shape is not constant.
+/// A module of one kernel: from `inputs`, placeholders of constant shapes in the order of the kernel's
+/// arguments, to the schedule's outputs. The module's tensors have the names of these tensors; outputs that
+/// share one, as those of one loop nest do, are name_0, name_1 and so on. Errors: a user error names an input
+/// that is no placeholder, or whose shape is not constant.
 ModuleFile build(const std::vector<Tensor>& inputs, const Schedule& schedule, const Target& target,
                  const std::string& name);
 /// The same as a graph of one node, for those who compile it with options of their own: `options` is told of the

@@ -35,8 +35,8 @@ std::string field(const toml::table& board, std::string_view key, const std::str
   return node->as_string()->get();
 }
 
-/// Lets those who may lease do so much, whatever the umask of who registers. Only an owner can: where another has
-/// made it, that is the other's to do.
+/// Lets those who may lease do so much, whatever the umask of who registers. Only an owner can: where another
+/// has made it, that is the other's to do.
 void allow(const std::filesystem::path& path, std::filesystem::perms what) {
   std::error_code ignored;
   std::filesystem::permissions(path, what, std::filesystem::perm_options::add, ignored);
@@ -74,7 +74,8 @@ void FarmFile::update(const std::filesystem::path& place, const std::function<vo
   using std::filesystem::perms;
   std::error_code error;
   const std::filesystem::path folder = place.has_filename() ? place : place.parent_path();
-  // What it lies in, /etc/gantry, is not the group's: all may pass it, as where gantry-device's package makes it.
+  // What it lies in, /etc/gantry, is not the group's: all may pass it, as where gantry-device's package makes
+  // it.
   const std::filesystem::path above = folder.parent_path();
   if (!above.empty() && std::filesystem::create_directories(above, error))
     allow(above, perms::group_exec | perms::others_exec);

@@ -162,9 +162,10 @@ Stmt NestBuilder::build_stage(StageState& state) {
     if (state.is_reduce_leaf(i)) first_reduce = i;
   }
   bool reduction = state.body.as<ReduceNode>() != nullptr;
-  internal_check((!state.stage->mma() && !state.stage->tiles()) || !repeats_sums(state, first_reduce),
-                 "{}: tiles that are shifted inwards overlap, and instructions would sum what they share twice",
-                 state.op().name);
+  internal_check(
+      (!state.stage->mma() && !state.stage->tiles()) || !repeats_sums(state, first_reduce),
+      "{}: tiles that are shifted inwards overlap, and instructions would sum what they share twice",
+      state.op().name);
   Stmt innermost = state.stage->mma()     ? build_mma(state, first_reduce)
                    : state.stage->tiles() ? build_tiles(state, first_reduce)
                    : reduction            ? build_reduction(state, first_reduce)

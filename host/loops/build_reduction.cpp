@@ -14,8 +14,8 @@ constexpr int64_t kAccumulatorBytes = 16 << 10;
 
 }  // namespace
 
-/// Whether sums that are added up in the result would get terms twice: tiles that overlap are numbered inside the
-/// reduction, or run at once. One after another, around it, each tile begins its sums anew.
+/// Whether sums that are added up in the result would get terms twice: tiles that overlap are numbered inside
+/// the reduction, or run at once. One after another, around it, each tile begins its sums anew.
 bool NestBuilder::repeats_sums(const StageState& state, int first_reduce) {
   return std::ranges::any_of(state.overlapping, [&](int leaf) {
     const LoopKind kind = state.loop_kind(leaf);

@@ -135,18 +135,19 @@ bool StageProgram::is_read_whole(const StageState& state) const {
   });
 }
 
-/// What an output's readers do not read must be computed, too; and an iteration must not begin sums anew that another
-/// thread reads.
+/// What an output's readers do not read must be computed, too; and an iteration must not begin sums anew that
+/// another thread reads.
 void StageProgram::check_attached_output(const StageState& state) const {
   if (!state.whole_buffer || !state.stage->attachment().is_at_loop()) return;
   const std::string& consumer = state.stage->attachment().consumer()->op()->name;
   internal_check(!state.is_cooperative() && !state.stage->attachment().once_a_thread(),
-                 "{} is an output: attached to {} it cannot be in shared memory or made once a thread", state.op().name,
-                 consumer);
-  internal_check(is_read_whole(state),
-                 "{} is an output, but computed in {} would be only what is read there: each of its indices must be "
-                 "another axis of its reader, as long as its own; or compute it at root",
+                 "{} is an output: attached to {} it cannot be in shared memory or made once a thread",
                  state.op().name, consumer);
+  internal_check(
+      is_read_whole(state),
+      "{} is an output, but computed in {} would be only what is read there: each of its indices must be "
+      "another axis of its reader, as long as its own; or compute it at root",
+      state.op().name, consumer);
 }
 
 void StageProgram::infer_region(StageState& state) {

@@ -78,11 +78,13 @@ StageProgram::AxisExprs StageProgram::extents_of(const StageState& state) {
   return extents;
 }
 
-/// Those that number tiles of which the last may begin inside of the one before, or are made of such a number.
+/// Those that number tiles of which the last may begin inside of the one before, or are made of such a
+/// number.
 std::vector<int> StageProgram::overlapping_leaves(const Stage& stage, const AxisExprs& extents) {
   std::set<const IterVar*> numbers;
   for (const AxisRelation& relation : stage.relations()) {
-    const IterVar *parent = relation.parent.get(), *outer = relation.outer.get(), *inner = relation.inner.get();
+    const IterVar *parent = relation.parent.get(), *outer = relation.outer.get(),
+                  *inner = relation.inner.get();
     if (relation.kind == AxisRelation::Kind::kFuse) {
       if (numbers.contains(outer) || numbers.contains(inner)) numbers.insert(parent);
       continue;

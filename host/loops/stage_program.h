@@ -48,7 +48,8 @@ struct StageState {
     return stage->attachment().is_at_loop() || (stage->region().bounded && !whole_buffer);
   }
   std::vector<Expr> leaf_vars, leaf_extents;
-  std::vector<int> overlapping;  ///< leaves of which several iterations may compute the same points: shifted tiles
+  std::vector<int>
+      overlapping;  ///< leaves of which several iterations may compute the same points: shifted tiles
   std::map<const VarNode*, Expr> axis_values;  ///< variables of the op's axes in terms of leaf_vars
   /// The same for what the iterations read, which guards keep within the parts that are split unevenly.
   std::map<const VarNode*, Expr> axis_reach;

@@ -2,9 +2,9 @@
 // is, they are gone once it is read; what indexes one by data becomes a gather. Others are late (late_sequence.h).
 #include <onnx/onnx_pb.h>
 
+#include "host/onnx/carried.h"
 #include "host/onnx/chosen_tensor.h"
 #include "host/onnx/converters.h"
-#include "host/onnx/carried.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/late_sequence.h"
 #include "host/onnx/loop_body.h"

@@ -28,7 +28,8 @@ bool is_number(const py::handle& value) {
 /// Of a whole number that an int64 does not hold; null: the type does not have it.
 Expr large_number(const py::object& number, DType type) {
   Expr made;
-  if (type == DType::kU64) made = int_imm(type, static_cast<int64_t>(PyLong_AsUnsignedLongLong(number.ptr())));
+  if (type == DType::kU64)
+    made = int_imm(type, static_cast<int64_t>(PyLong_AsUnsignedLongLong(number.ptr())));
   if (is_float(type)) made = float_imm(type, PyLong_AsDouble(number.ptr()));
   if (PyErr_Occurred() == nullptr) return made;
   if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw py::error_already_set();
@@ -109,8 +110,9 @@ void check_operator(BinaryOp op, DType dtype) {
     user_error("// is of whole numbers; of {}, te.floor(a / b)", name_of(dtype));
 }
 
-/// What whole numbers are divided by: 1 in place of a 0, for which the instruction of a CPU ends the process. Also where
-/// it is made of axes alone, which begin at 0; the check goes where loops are known to keep it above.
+/// What whole numbers are divided by: 1 in place of a 0, for which the instruction of a CPU ends the process.
+/// Also where it is made of axes alone, which begin at 0; the check goes where loops are known to keep it
+/// above.
 Expression safe_divisor(const Expression& b) {
   const DType dtype = b.expr.type().dtype;
   if (const auto value = constant_of(b.expr)) {

@@ -21,8 +21,8 @@
 namespace gantry::python {
 
 /// A scalar expression. The host follows expressions by recursion: how deep they may be is bounded, so that
-/// no stack overflows. It prints and checks a part anew wherever it is used: how many nodes that makes is bounded
-/// too, for a value used twice a level would make 2 to the power of the levels.
+/// no stack overflows. It prints and checks a part anew wherever it is used: how many nodes that makes is
+/// bounded too, for a value used twice a level would make 2 to the power of the levels.
 struct Expression {
   Expr expr;
   int depth = 1;       ///< levels of nodes

@@ -397,7 +397,8 @@ TEST(LoopLimits, LoopsThatAreRunAtOnceOrWrittenOutHaveABound) {
             "inner loop");
 }
 
-/// Why a(i) of 6 elements, an output beside b(i, j) = a(index), is refused where it is computed in b's outer loop.
+/// Why a(i) of 6 elements, an output beside b(i, j) = a(index), is refused where it is computed in b's outer
+/// loop.
 std::string refusal_of_output(int64_t rows, const std::function<Expr(const std::vector<Expr>&)>& index) {
   auto x = placeholder({6}, DType::kF32, "x");
   auto a = compute(
@@ -450,8 +451,8 @@ TEST(Rounds, DivideTheIterationsOfAParallelLoop) {
   EXPECT_THAT(refusal_of_rounds(Dim::symbol("n"), 3), testing::HasSubstr("no multiple of its 3 rounds"));
 }
 
-/// y(i) = sum over k of x(i, k) in tiles of 8 of `rows` rows, with the reduction around them; `local`: y is read from
-/// sums in registers. Empty where lowering refuses it.
+/// y(i) = sum over k of x(i, k) in tiles of 8 of `rows` rows, with the reduction around them; `local`: y is
+/// read from sums in registers. Empty where lowering refuses it.
 std::optional<Schedule> sums_around_tiles(const Tensor& x, TailStrategy tail, bool local) {
   auto k = reduce_axis(0, x.shape()[1], "k");
   auto y = compute(
