@@ -282,7 +282,7 @@ def bench(model: Union[Module, Model], **options: Unpack[BenchOptions]) -> Bench
             and are given here need no ``keep_inputs``.
         gpu_arch, gpu_checks: Of device "cuda-emulated": the GPU to compile for ("sm_90"), and whether races and
             accesses out of bounds are looked for.
-        duration: Seconds to measure at most; default 20.
+        duration: Seconds to measure at most; default 60.
         precision_goal: Half the width of the median's interval at which measuring ends; default 0.01.
         processes, warmup, repeat, number: Exactly so many processes, runs before the first sample, samples a process,
             runs a sample; default: as the goal takes.

@@ -315,7 +315,7 @@ def run_request(
 
 def measure_request(
     *,
-    duration: float = 20.0,
+    duration: float = 60.0,
     precision_goal: float = 0.01,
     processes: Optional[int] = None,
     warmup: Optional[int] = None,
