@@ -58,6 +58,14 @@ void set_first(BoardClient& client, const LoadedModule& module, float first) {
   client.set_input(module.handle, 0, {}, shape, std::as_bytes(std::span(values)));
 }
 
+/// The first run launches kernel by kernel, the second replays them.
+void run_until_replayed(BoardClient& client, const LoadedModule& module) {
+  for (float first : {0.f, 1.f}) {
+    set_first(client, module, first);
+    client.run(module.handle);
+  }
+}
+
 std::vector<float> output(BoardClient& client, const LoadedModule& module) {
   const Tensor tensor = client.get_output(module.handle, 0);
   std::vector<float> values(tensor.bytes.size() / sizeof(float));
@@ -149,10 +157,7 @@ TEST(GpuBoard, KernelThatFaultsInAReplayIsNamedToo) {
   GpuBoard board;
   auto client = board.connect();
   const LoadedModule module = load(*client);
-  for (float first : {0.f, 1.f}) {
-    set_first(*client, module, first);
-    client->run(module.handle);
-  }
+  run_until_replayed(*client, module);
   set_first(*client, module, -5000);
   const Error error = failure_of([&] { client->run(module.handle); });
   EXPECT_EQ(error.kind(), ErrorKind::kBoard);
@@ -165,10 +170,7 @@ TEST(GpuBoard, KernelNamedByItsFirstRunIsNotLookedForWhereAnotherModuleIsReplaye
   GpuBoard board;
   auto client = board.connect();
   const LoadedModule replayed = load(*client);
-  for (float first : {0.f, 1.f}) {
-    set_first(*client, replayed, first);
-    client->run(replayed.handle);
-  }
+  run_until_replayed(*client, replayed);
   const LoadedModule module = load(*client);
   set_first(*client, module, -5000);
   const Error error = failure_of([&] { client->run(module.handle); });
