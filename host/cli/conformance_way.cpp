@@ -12,6 +12,7 @@
 #include "host/codegen/gpu_codegen.h"
 #include "host/machine/cpu_family.h"
 #include "host/support/error.h"
+#include "host/support/program.h"
 #include "host/support/suggest.h"
 
 namespace gantry::cli {

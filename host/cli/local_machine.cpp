@@ -18,18 +18,10 @@
 namespace gantry::cli {
 namespace {
 
-std::filesystem::path& chosen_device_program() {
-  static std::filesystem::path program;
-  return program;
-}
-
-/// gantry-device beside this program, or where $GANTRY_DEVICE or use_device_program says.
+/// The one that came with this gantry, or what $GANTRY_DEVICE says.
 std::filesystem::path device_program() {
   if (const char* given = std::getenv("GANTRY_DEVICE"); given != nullptr && *given != '\0') return given;
-  if (!chosen_device_program().empty()) return chosen_device_program();
-  std::error_code code;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", code);
-  return self.parent_path() / "gantry-device";
+  return own_folder() / "gantry-device";
 }
 
 /// A gantry-device that serves this process only, over a socket pair, and ends when that closes.
@@ -105,10 +97,6 @@ class LocalMachine : public BoardMachine {
 };
 
 }  // namespace
-
-void use_device_program(const std::filesystem::path& program) {
-  chosen_device_program() = program;
-}
 
 std::unique_ptr<Machine> this_machine() {
   return std::make_unique<LocalMachine>(

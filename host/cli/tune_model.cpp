@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "host/cli/boards/device_programs.h"
 #include "host/cli/file_kind.h"
 #include "host/cli/machine_jobs.h"
 #include "host/cli/prior_files.h"
@@ -19,6 +18,7 @@
 #include "host/records/late_store.h"
 #include "host/records/setting.h"
 #include "host/support/error.h"
+#include "host/support/program.h"
 #include "host/support/stopwatch.h"
 
 namespace gantry::cli {

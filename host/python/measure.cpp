@@ -165,7 +165,6 @@ void add_measure(py::module_& module) {
   module.def("board_info", &board_info);
   module.def("boards", &boards);
   module.def("resolve_board", &resolve);
-  module.def("use_device_program", [](const std::filesystem::path& path) { cli::use_device_program(path); });
 }
 
 }  // namespace gantry::python

@@ -1,5 +1,6 @@
 // gantry._native: what the Python package is made of.
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include "gantry/runtime.h"
 #include "host/cli/commands.h"
@@ -42,6 +43,7 @@ void write_document(const std::string& path, const std::string& text, const std:
 
 void add_program(py::module_& module) {
   module.def("run_program", &run_program);
+  module.def("use_own_folder", [](const std::filesystem::path& folder) { use_own_folder(folder); });
   module.def("use_own_command", [](std::vector<std::string> words) { use_own_command(std::move(words)); });
   module.def("version", &gantry_version);
   module.def("write_document", &write_document);

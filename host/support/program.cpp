@@ -17,6 +17,17 @@ std::vector<std::string>& chosen_own_command() {
   return words;
 }
 
+fs::path& chosen_own_folder() {
+  static fs::path folder;
+  return folder;
+}
+
+/// The program's file.
+fs::path own_program() {
+  std::error_code code;
+  return fs::read_symlink("/proc/self/exe", code);
+}
+
 }  // namespace
 
 bool is_program(const fs::path& path) {
@@ -40,12 +51,19 @@ std::optional<fs::path> find_program(const std::string& name) {
 
 std::vector<std::string> own_command() {
   if (!chosen_own_command().empty()) return chosen_own_command();
-  std::error_code code;
-  return {fs::read_symlink("/proc/self/exe", code).string()};
+  return {own_program().string()};
 }
 
 void use_own_command(std::vector<std::string> words) {
   chosen_own_command() = std::move(words);
+}
+
+fs::path own_folder() {
+  return chosen_own_folder().empty() ? own_program().parent_path() : chosen_own_folder();
+}
+
+void use_own_folder(fs::path folder) {
+  chosen_own_folder() = std::move(folder);
 }
 
 }  // namespace gantry

@@ -21,4 +21,11 @@ std::vector<std::string> own_command();
 /// anybody asks: it is not guarded.
 void use_own_command(std::vector<std::string> words);
 
+/// The folder that holds what was installed or built with this gantry: gantry-device, and above it lib/gantry
+/// and share/gantry. The program's own, or the one that use_own_folder has been given.
+std::filesystem::path own_folder();
+/// For processes whose program is another one. Empty: the program's folder. Before anybody asks: it is not
+/// guarded.
+void use_own_folder(std::filesystem::path folder);
+
 }  // namespace gantry

@@ -62,3 +62,11 @@ def test_conformance_tests_are_run_by_this_package(programs, tmp_path):
     (data / 'output_0.pb').write_bytes(models.tensor('y', numpy.where(x > 0, x, numpy.float32(0))))
     done = subprocess.run([*programs['gantry'], 'conformance', str(tmp_path), '--jobs', '1'], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_programs_for_boards_are_looked_for_in_the_package(programs, tmp_path):
+    architecture = 'aarch64' if os.uname().machine != 'aarch64' else 'x86-64'
+    done = subprocess.run([*programs['gantry'], 'conformance', str(tmp_path), '--target', architecture],
+                          capture_output=True, text=True)
+    brought = os.path.join(os.path.dirname(gantry.__file__), 'bin', 'gantry-device')
+    assert done.returncode != 0 and f'{brought}: is for' in done.stderr, done.stdout + done.stderr

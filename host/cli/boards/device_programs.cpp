@@ -41,11 +41,6 @@ DeviceProgram read_device_program(const std::filesystem::path& path) {
   return {path, machine_name(header.e_machine), bytes};
 }
 
-std::filesystem::path own_folder() {
-  std::error_code code;
-  return std::filesystem::read_symlink("/proc/self/exe", code).parent_path();
-}
-
 std::vector<std::filesystem::path> device_program_places(const std::string& machine,
                                                          const std::filesystem::path& own_folder) {
   const std::filesystem::path prefix = own_folder.parent_path();

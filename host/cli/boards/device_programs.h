@@ -29,7 +29,4 @@ DeviceProgram find_device_program(const std::string& label, const std::string& m
                                   const std::filesystem::path& given,
                                   const std::filesystem::path& own_folder);
 
-/// The folder that this program lies in.
-std::filesystem::path own_folder();
-
 }  // namespace gantry::cli

@@ -15,6 +15,7 @@
 #include "host/cli/text.h"
 #include "host/support/error.h"
 #include "host/support/output_file.h"
+#include "host/support/program.h"
 #include "rpc/security/key.h"
 
 namespace gantry::cli {

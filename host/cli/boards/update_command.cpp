@@ -7,6 +7,7 @@
 #include "host/cli/boards/ssh_command.h"
 #include "host/cli/boards_file.h"
 #include "host/support/error.h"
+#include "host/support/program.h"
 
 namespace gantry::cli {
 namespace {

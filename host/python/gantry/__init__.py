@@ -26,7 +26,7 @@ from ._report import report
 __version__: str = _native.version()
 
 # gantry-device comes with the package.
-_native.use_device_program(_os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "bin", "gantry-device"))
+_native.use_own_folder(_os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "bin"))
 # What gantry starts of itself is Python with this package. Without a known interpreter (embedded), nothing can be.
 if _sys.executable:
     _native.use_own_command([_os.fsencode(word) for word in (_sys.executable, "-m", "gantry")])
