@@ -68,7 +68,7 @@ int bench(const Options& options, const Invocation& invocation) {
   table.width = terminal_width();
   const std::string json = options.json.asked() ? report_to_json(report) : "";
   take_all_steps({
-      [&] { print_out(options.json.to_stdout() ? json : report_text(report, table)); },
+      [&] { options.json.print(*invocation.outputs, json, [&] { return report_text(report, table); }); },
       [&] {
         for (const std::string& warning : report.warnings) invocation.warn(warning);
       },

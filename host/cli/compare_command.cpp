@@ -118,7 +118,7 @@ int report_and_judge(const Options& options, const CompareReport& report,
                      const std::function<void()>& save_history, const Invocation& invocation) {
   const std::string json = options.json.asked() ? comparison_json(report) : "";
   take_all_steps({
-      [&] { print_out(options.json.to_stdout() ? json : comparison_text(report)); },
+      [&] { options.json.print(*invocation.outputs, json, [&] { return comparison_text(report); }); },
       [&] {
         for (const std::string& warning : report.warnings) invocation.warn(warning);
       },

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "host/cli/invocation.h"
 #include "host/support/output_file.h"
 
 namespace gantry::cli {
@@ -13,6 +14,15 @@ bool JsonOutput::asked() const {
 void JsonOutput::plan(OutputPlan& outputs, FileKind kind, bool force) const {
   if (to_file()) outputs.writes(file, kind, "--json", force);
   if (to_stdout()) outputs.reports("--json");
+}
+
+void JsonOutput::print(const OutputPlan& outputs, const std::string& document,
+                       const std::function<std::string()>& table) const {
+  if (to_stdout()) {
+    print_out(document);
+  } else {
+    print_about(outputs, table());
+  }
 }
 
 void JsonOutput::write(const std::string& document) const {

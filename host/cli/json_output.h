@@ -1,6 +1,7 @@
 // --json [FILE] of commands that print a table: the document in its place, or in a file beside it.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "host/cli/outputs.h"
@@ -21,6 +22,9 @@ struct JsonOutput {
   bool to_stdout() const { return asked() && (file.empty() || file == "-"); }
   bool to_file() const { return asked() && !to_stdout(); }
   void plan(OutputPlan& outputs, FileKind kind, bool force) const;
+  /// Shows the document where it takes the table's place; the table elsewhere, if no output is stdout itself.
+  void print(const OutputPlan& outputs, const std::string& document,
+             const std::function<std::string()>& table) const;
   /// For what is no file nothing is done.
   void write(const std::string& document) const;
 };

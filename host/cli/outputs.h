@@ -32,7 +32,7 @@ class OutputPlan {
   /// An output of that kind, given by `option` ("-o"). User errors: it cannot be written (see
   /// check_can_write), or is called "-"; it is an input or another output of this command; it exists and is
   /// neither empty nor of that kind, or is a key, which are never replaced: `force` lets them be. Devices,
-  /// pipes and open descriptors are of every kind.
+  /// pipes and open descriptors are of every kind; stdout takes one output.
   void writes(const std::filesystem::path& path, FileKind kind, const std::string& option, bool force);
 
   /// The command's report goes to stdout, as `option` ("--json") asks. User error if an output is stdout

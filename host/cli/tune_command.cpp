@@ -87,7 +87,10 @@ int tune(const Options& options, const Invocation& invocation) {
   const TunedModel tuned = tune_model(options.tune, invocation);
   const std::string json = options.json.asked() ? tuning_json(tuned.report) : "";
   take_all_steps({
-      [&] { print_out(options.json.to_stdout() ? json : tuning_text(tuned.report, terminal_width())); },
+      [&] {
+        options.json.print(*invocation.outputs, json,
+                           [&] { return tuning_text(tuned.report, terminal_width()); });
+      },
       [&] {
         if (!options.output.empty()) write_file(options.output, text_of(tuned.module));
       },

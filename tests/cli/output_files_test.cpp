@@ -287,8 +287,7 @@ TEST_F(OutputFiles, PipesAndDevicesAreWrittenToAndStay) {
   const Outcome shown = gantry(
       {"bench", "m.gmod", "--processes", "1", "--repeat", "2", "--warmup", "1", "--json", "/dev/stdout"});
   EXPECT_EQ(shown.code, 0) << shown.err;
-  EXPECT_THAT(shown.out, HasSubstr("\"schema\": \"gantry-bench\""));
-  EXPECT_THAT(shown.out, HasSubstr("median")) << "and the table";
+  EXPECT_EQ(nlohmann::json::parse(shown.out)["schema"], "gantry-bench") << "without the table";
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 

@@ -172,6 +172,8 @@ TEST_F(PlannedOutputs, StdoutIsForAnOutputOrForTheReport) {
   other.writes("/dev/fd/1", FileKind::kTensor, "--output", false);
   EXPECT_EQ(other.on_stdout(), "--output /dev/fd/1");
   EXPECT_THAT(error_of([&] { other.reports("--json"); }), HasSubstr("leave out --json"));
+  EXPECT_THAT(error_of([&] { other.writes("/dev/stdout", FileKind::kDecisions, "--decisions-out", false); }),
+              HasSubstr("is the same file as --output /dev/fd/1"));
 }
 
 TEST_F(PlannedOutputs, FoldersWithoutPermissionAreFoundBeforehand) {
