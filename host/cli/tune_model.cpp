@@ -68,8 +68,8 @@ tune::RunFacts run_facts(const tune::Network& network, const MachineMeasurer& me
   facts.model = std::filesystem::path(options.file).filename().string();
   facts.board = boards;
   facts.source = fmt::format("gantry tune {} on {}", GANTRY_VERSION, host_name());
-  // What is compared with is not what the compiler takes by itself.
-  if (options.decisions.empty()) {
+  facts.of_compiler = !network.has_given_decisions();
+  if (facts.of_compiler) {
     for (const NetworkQuestion question : network_questions())
       facts.network[static_cast<size_t>(question)] = network.digest(question);
   }

@@ -106,6 +106,15 @@ struct OfOthers {
   }
 };
 
+/// Of its nodes, or of those of branches and loops.
+bool has_decisions(const Function& function) {
+  return std::ranges::any_of(function.nodes(), [](const Node* node) {
+    return node->decision || std::ranges::any_of(node->bodies, [](const std::unique_ptr<Function>& body) {
+             return has_decisions(*body);
+           });
+  });
+}
+
 bool intersect(const std::vector<std::string>& names, const std::set<std::string>& some) {
   return std::ranges::any_of(names, [&](const std::string& name) { return some.contains(name); });
 }
@@ -126,6 +135,7 @@ struct Network::Parts {
   std::vector<Task> tasks;
   NetworkDecision network;  ///< untuned
   bool may_combine = false;
+  bool has_given_decisions = false;
   std::vector<std::set<std::string>> works;    ///< of each task: work_name() of its nodes
   std::vector<std::set<std::string>> origins;  ///< of each task: of what its kernels compute, untuned
   BuiltNetwork untuned;
@@ -246,6 +256,7 @@ Network::Network(Graph graph, CompileOptions options, size_t program) : parts_(s
   parts.graph = std::move(graph);
   parts.options = std::move(options);
   parts.program = program;
+  parts.has_given_decisions = parts.options.decisions != nullptr || has_decisions(parts.graph.main);
   Untuned untuned = compile(parts.graph, parts.options);
   internal_check(program < untuned.programs.size(), "there is no program {} to be tuned", program);
   UntunedProgram compiled = std::move(untuned.programs[program]);
@@ -282,6 +293,10 @@ Choices Network::untuned_choices() const {
 
 bool Network::may_combine() const {
   return parts_->may_combine;
+}
+
+bool Network::has_given_decisions() const {
+  return parts_->has_given_decisions;
 }
 
 const BuiltNetwork& Network::untuned() const {

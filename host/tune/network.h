@@ -42,7 +42,10 @@ class Network : public Screen {
   Choices untuned_choices() const;
   /// There are products of the same data that may be combined, and the untuned program has them apart.
   bool may_combine() const;
-  /// Of what the compiler takes by itself; compiled while the tasks were found.
+  /// The options or the text of the graph have some: the untuned program is not what the compiler takes by
+  /// itself.
+  bool has_given_decisions() const;
+  /// Of the untuned program; compiled while the tasks were found.
   const BuiltNetwork& untuned() const;
   /// network_digest() of the function that decisions are made for.
   std::string digest(NetworkQuestion question) const;

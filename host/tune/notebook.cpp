@@ -104,7 +104,7 @@ records::Record Notebook::record_of(const NetworkTrial& trial) const {
 
 void Notebook::measured(const Task& task, const Decision& decision, const Decision& base, const Ratio& ratio,
                         bool confirmation) {
-  if (store_ == nullptr) return;
+  if (store_ == nullptr || !takes(confirmation)) return;
   records::Record record = record_of(task, decision, base);
   set_timing(record, ratio, confirmation);
   add(task, std::move(record));
@@ -119,7 +119,7 @@ void Notebook::failed(const Task& task, const Decision& decision, const Decision
 }
 
 void Notebook::measured(const NetworkTrial& trial, const Ratio& whole, bool confirmation) {
-  if (!keeps(trial)) return;
+  if (!keeps(trial) || !takes(confirmation)) return;
   records::Record record = record_of(trial);
   set_timing(record, whole, confirmation);
   keep(std::move(record));

@@ -21,6 +21,8 @@ struct RunFacts {
   std::string model, board, source;  ///< as of records::Record
   /// network_digest() of each question, by NetworkQuestion; empty: nothing of the network is kept.
   std::array<std::string, 3> network = {};
+  /// The run began with what the compiler takes by itself: else nothing of it is kept as a confirmation.
+  bool of_compiler = true;
 };
 
 /// What is tried of the network as a whole.
@@ -61,6 +63,7 @@ class Notebook {
   /// `store`: null: nothing is kept. It must outlive the notebook.
   Notebook(records::Store* store, RunFacts facts, Warn warn);
 
+  /// `confirmation`: left out where the run is not of_compiler.
   void measured(const Task& task, const Decision& decision, const Decision& base, const Ratio& ratio,
                 bool confirmation);
   void failed(const Task& task, const Decision& decision, const Decision& base, const Failure& failure);
@@ -93,6 +96,8 @@ class Notebook {
   const std::string& work_of(const NetworkTrial& trial) const {
     return facts_.network[static_cast<size_t>(trial.question)];
   }
+  /// What gains beside given decisions alone is no confirmation.
+  bool takes(bool confirmation) const { return !confirmation || facts_.of_compiler; }
   bool keeps(const NetworkTrial& trial) const { return store_ != nullptr && !work_of(trial).empty(); }
   std::vector<records::Record> all(const std::string& work);
 

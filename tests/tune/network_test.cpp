@@ -245,6 +245,19 @@ TEST(Network, ItsDigestsAreOfEachQuestionAndNotOfWeights) {
             tuned.digest(NetworkQuestion::kLayouts));
 }
 
+TEST(Network, WhatItIsGivenIsNotWhatTheCompilerTakes) {
+  EXPECT_FALSE(Network(network(), options_for()).has_given_decisions());
+  Graph with_one = network();
+  with_one.main.nodes()[0]->decision = Decision{"direct", {{"block", 8}}};
+  const Network of_text(std::move(with_one), options_for());
+  EXPECT_TRUE(of_text.has_given_decisions());
+  EXPECT_EQ(of_text.tasks()[0].untuned, (Decision{"direct", {{"block", 8}}}));
+  CompileOptions options = options_for();
+  options.decisions = std::make_shared<const DecisionFile>(
+      DecisionFile::parse("nn.conv {form=direct, block=8}  // first\n", "a test"));
+  EXPECT_TRUE(Network(network(), options).has_given_decisions());
+}
+
 TEST(Network, ItsTextGivesTheDecisionsBack) {
   const Network tuned(network(), options_for());
   Choices choices = untuned(tuned);

@@ -107,6 +107,23 @@ TEST_F(NotebookTest, WhatIsConfirmedIsKnownWhereItWasComparedWithTheUntunedDecis
   EXPECT_EQ(notebook_.confirmed(other), std::nullopt);
 }
 
+TEST_F(NotebookTest, WhatGainsBesideGivenDecisionsIsATrialAlone) {
+  RunFacts given = facts();
+  given.network = {std::string(64, '1'), std::string(64, '2'), std::string(64, '3')};
+  given.of_compiler = false;
+  Notebook notebook(&store_, given, {});
+  const NetworkTrial combined{NetworkQuestion::kProducts, {"combined", {}}};
+  for (const bool confirmation : {false, true}) {
+    notebook.measured(task_, first_, task_.untuned, ratio(0.9), confirmation);
+    notebook.measured(combined, ratio(0.9), confirmation);
+  }
+  notebook.finish();
+  ASSERT_THAT(store_.kept, SizeIs(2));
+  for (const records::Record& record : store_.kept) EXPECT_FALSE(record.confirmation);
+  EXPECT_FALSE(records::best_of(store_.of_work(task_.work), given.setting).record);
+  EXPECT_THAT(notebook.recall(task_), SizeIs(1));
+}
+
 TEST_F(NotebookTest, RecordsOfAnotherSettingAreNotRecalled) {
   notebook_.measured(task_, first_, task_.untuned, ratio(0.9), false);
   notebook_.flush();
