@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "host/cli/statistics/estimate.h"
+#include "host/cli/trial_failure.h"
 #include "host/support/error.h"
 
 namespace gantry::cli {
@@ -27,6 +28,7 @@ CountedProcess count_process(Machine& machine, std::chrono::milliseconds deadlin
   options.deadline = deadline;
   rpc::BenchmarkResult result = machine.benchmark(options, {});
   if (result.step_instructions.empty()) {
+    if (result.reached_deadline) throw OutOfTime(machine.label(), "count instructions");
     if (result.instructions_problem.empty())
       board_error(
           "{}: its gantry-device does not count instructions; put the one there that came with this gantry",

@@ -21,8 +21,9 @@ struct CountedProcess {
   double whole() const;
 };
 
-/// Runs some times, the last one counted. Throws what Machine::benchmark throws; a board error that names the
-/// machine and why where nothing counts there.
+/// Runs some times, the last one counted. Throws what Machine::benchmark throws; OutOfTime where the deadline
+/// (0: gantry-device's own) was over before that; a board error that names the machine and why where nothing
+/// counts there.
 CountedProcess count_process(Machine& machine, std::chrono::milliseconds deadline);
 
 /// A fresh process of the base, and one of the trial.

@@ -8,7 +8,6 @@
 
 #include "host/cli/expectation.h"
 #include "host/cli/machine_jobs.h"
-#include "host/support/stopwatch.h"
 #include "rpc/error.h"
 
 namespace gantry::cli {
@@ -27,21 +26,6 @@ std::chrono::milliseconds patience(double runs, double untuned_ms) {
 
 /// That count_process makes.
 constexpr double kRunsOfACount = 3;
-
-/// `run` of the trial's process: what the board cannot do is the trial's fault. Not so what it could do later
-/// (kRetry), such as store a program where its disk is full.
-template <typename Run>
-auto of_trial(std::chrono::milliseconds deadline, const Run& run) {
-  const Stopwatch taken;
-  try {
-    return run();
-  } catch (const rpc::Error& error) {
-    if (error.kind() != rpc::ErrorKind::kBoard) throw;
-    // The board says in words alone why it ended.
-    const bool late = taken.seconds() * 1e3 > 0.9 * static_cast<double>(deadline.count());
-    throw TrialFailed{{late ? Outcome::kTimedOut : Outcome::kCrashed, error.what()}};
-  }
-}
 
 }  // namespace
 

@@ -10,17 +10,13 @@
 #include "host/cli/compare_run.h"
 #include "host/cli/counted_process.h"
 #include "host/cli/execution.h"
+#include "host/cli/trial_failure.h"
 #include "host/cli/tune_machines.h"
 #include "host/cli/tuned_round.h"
 #include "host/cli/turns/measuring_turn.h"
 #include "host/tune/measurer.h"
 
 namespace gantry::cli {
-
-/// What a trial has done, as an exception, so that its rounds end.
-struct TrialFailed {
-  tune::Failure failure;
-};
 
 /// What the untuned program does with the inputs, and how far others may be off.
 class ExpectedOutputs {

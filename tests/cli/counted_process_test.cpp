@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "host/cli/trial_failure.h"
 #include "host/support/error.h"
 #include "tests/cli/made_up_machine.h"
 
@@ -48,6 +49,21 @@ TEST(CountedProcess, OfABoardThatCannotCountIsAnErrorThatNamesIt) {
   machine.answer.instructions_problem = "";  // as of a board that does not know the request
   EXPECT_THAT(complaint_of(machine),
               HasSubstr("pi (pi:7453): its gantry-device does not count instructions"));
+}
+
+TEST(CountedProcess, WhoseDeadlineLeavesNoTimeToCountIsATrialThatTookTooLong) {
+  using std::chrono::milliseconds;
+  MadeUpMachine machine;
+  machine.answer.reached_deadline = true;
+  machine.answer.instructions_problem = "the deadline left no time to count";
+  try {
+    of_trial(milliseconds(50), [&] { return count_process(machine, milliseconds(50)); });
+    ADD_FAILURE() << "there are no counts";
+  } catch (const TrialFailed& failed) {
+    EXPECT_EQ(failed.failure.outcome, records::Outcome::kTimedOut);
+    EXPECT_THAT(failed.failure.why, HasSubstr("pi (pi:7453): the deadline left no time to count"));
+  }
+  EXPECT_THROW(count_process(machine, {}), rpc::Error) << "of the base gantry-device's own deadline";
 }
 
 TEST(CountedRatio, OfOnePairHasAnIntervalWithoutAWidth) {
