@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/cli/trial_failure.h"
+
 namespace gantry::cli {
 namespace {
 
@@ -18,7 +20,10 @@ uint32_t runs_in(double ms, double run_ms, uint32_t least, uint32_t most) {
       std::clamp(std::ceil(ms / std::max(run_ms, 1e-4)), double(least), double(most)));
 }
 
-ProfiledProcess profiled(const rpc::BenchmarkResult& result) {
+/// Where the deadline left time for some of the runs, each step was timed in those.
+ProfiledProcess profiled(Machine& machine, const rpc::BenchmarkOptions& options) {
+  const rpc::BenchmarkResult result = machine.benchmark(options, {});
+  if (result.kernels.empty() && result.reached_deadline) throw OutOfTime(machine.label(), "time kernels");
   ProfiledProcess process{result.statistics.median_ms, {}, result.threads};
   for (const rpc::KernelTiming& kernel : result.kernels) {
     if (process.step_ms.size() <= kernel.step) process.step_ms.resize(kernel.step + 1);
@@ -59,7 +64,7 @@ double ProfiledProcess::ms_of(const std::vector<size_t>& steps) const {
 
 ProfiledProcess profile_process(Machine& machine) {
   const double run_ms = warm_up_machine(machine, {});
-  return profiled(machine.benchmark(profile_options(kQuickTrial, run_ms, {}), {}));
+  return profiled(machine, profile_options(kQuickTrial, run_ms, {}));
 }
 
 void run_until(Machine& machine, std::chrono::milliseconds deadline) {
@@ -76,7 +81,7 @@ void TunedRound::warm_up(size_t side, std::chrono::milliseconds deadline) {
 
 void TunedRound::time(size_t side, std::chrono::milliseconds deadline) {
   const rpc::BenchmarkOptions options = profile_options(shape_, run_ms_[side], deadline);
-  segments_[side].push_back(profiled(sides_[side]->benchmark(options, {})));
+  segments_[side].push_back(profiled(*sides_[side], options));
 }
 
 size_t TunedRound::pairs() const {

@@ -20,15 +20,16 @@ struct ProfiledProcess {
   /// Of a run, those steps together. Above 0.
   double ms_of(const std::vector<size_t>& steps) const;
 };
-/// Warms up and times each step. Throws what Machine::benchmark throws.
+/// Warms up and times each step. Throws what Machine::benchmark throws, and OutOfTime where gantry-device's
+/// deadline left no time for the steps.
 ProfiledProcess profile_process(Machine& machine);
 
 /// Runs once; a board error where it takes longer. (Machine::run has no deadline.)
 void run_until(Machine& machine, std::chrono::milliseconds deadline);
 
 /// Both machines: fresh processes with their program and its inputs, which the caller times step by step, so
-/// that it knows whose failure is whose. Throws what Machine::benchmark throws. Deadlines are of each
-/// request.
+/// that it knows whose failure is whose. Throws what Machine::benchmark throws, and OutOfTime where a
+/// deadline left no time for the steps. Deadlines are of each request.
 class TunedRound {
  public:
   /// `thorough`: more pairs. The machines and `random` are not used once the round is over.
