@@ -195,6 +195,12 @@ tune::Profile MachineMeasurer::profile(const Choices& choices) {
   return parts_->counts() ? parts_->counted_profile(*program) : parts_->timed_profile(*program);
 }
 
+std::optional<tune::Failure> MachineMeasurer::build_failure(const Choices& choices) {
+  Built built = parts_->programs.built_of(choices);
+  if (auto* failure = std::get_if<tune::Failure>(&built)) return std::move(*failure);
+  return std::nullopt;
+}
+
 tune::Profile MachineMeasurer::Parts::timed_profile(const TunedProgram& program) {
   ProfiledProcess profiled;
   on_seats(1, [&](TunedSeat& seat, size_t) { profiled = seat.profile(program.module); });

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ class MachineMeasurer : public tune::Measurer {
   /// Of the machine that has waited longest.
   double waited_s() const override;
   tune::Profile profile(const tune::Choices& choices) override;
+  std::optional<tune::Failure> build_failure(const tune::Choices& choices) override;
   std::vector<tune::Batch> measure(const tune::Choices& base,
                                    const std::vector<std::vector<tune::Trial>>& batches,
                                    tune::Effort effort) override;

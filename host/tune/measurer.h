@@ -62,6 +62,9 @@ class Measurer {
  public:
   virtual ~Measurer() = default;
   virtual Profile profile(const Choices& choices) = 0;
+  /// Why there is no program by these choices; none: there is one, and what is measured of it next finds it
+  /// built. Errors: user errors for what is not the choices' fault.
+  virtual std::optional<Failure> build_failure(const Choices& choices) = 0;
   /// The base with all trials of a batch, at most one a task, against the base; each batch by itself. `base`
   /// is a program that runs.
   virtual std::vector<Batch> measure(const Choices& base, const std::vector<std::vector<Trial>>& batches,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -23,6 +24,12 @@ constexpr double kExplore = 0.15;
 constexpr double kPromising = 0.985;
 /// Quick batches between two rounds of acceptance.
 constexpr size_t kBatches = 4;
+
+/// Of two trials at least.
+std::array<std::vector<Trial>, 2> halves_of(const std::vector<Trial>& trials) {
+  const auto middle = trials.begin() + static_cast<std::ptrdiff_t>(trials.size() / 2);
+  return {std::vector<Trial>(trials.begin(), middle), std::vector<Trial>(middle, trials.end())};
+}
 
 }  // namespace
 
@@ -135,19 +142,41 @@ void Tuner::recall(size_t task, const Decision& base, double base_cost) {
 }
 
 void Tuner::begin_with_confirmed() {
+  std::vector<Trial> confirmed;
   for (size_t i = 0; i < tasks_.size(); ++i) {
-    TaskState& state = states_[i];
-    if (state.laid) continue;  // the records compare with kernels that lie as the untuned one does
+    if (states_[i].laid) continue;  // the records compare with kernels that lie as the untuned one does
     const std::optional<Decision> decision = tools_.notebook.confirmed(tasks_[i]);
-    const std::optional<double> cost = decision ? state.search.cost_of(*decision) : std::nullopt;
-    if (!cost) continue;
-    choices_[i] = *decision;
-    state.search.move_to(*decision);
-    ++result_.accepted;
-    state.promising.reset();  // it was so beside the untuned decision
-    for (const Remembered& one : tools_.notebook.recall(tasks_[i]))
-      if (one.cost) note_promising(i, one.decision, *one.cost);
+    if (decision && states_[i].search.cost_of(*decision)) confirmed.push_back({i, *decision});
   }
+  if (confirmed.empty()) return;
+  tell(fmt::format("building what was confirmed of {}", counted(confirmed.size(), "kernel")));
+  begin_with(confirmed);
+}
+
+void Tuner::begin_with(const std::vector<Trial>& confirmed) {
+  Choices choices = choices_;
+  for (const Trial& trial : confirmed) choices[trial.task] = trial.decision;
+  const std::optional<Failure> failure = tools_.measurer.build_failure(choices);
+  if (failure && confirmed.size() > 1) {
+    for (const std::vector<Trial>& half : halves_of(confirmed)) begin_with(half);
+    return;
+  }
+  for (const auto& [task, decision] : confirmed) {
+    if (failure) {
+      fail(task, decision, *failure);
+    } else {
+      choices_[task] = decision;
+      states_[task].search.move_to(decision);
+      ++result_.accepted;
+    }
+    recall_promising(task);
+  }
+}
+
+void Tuner::recall_promising(size_t task) {
+  states_[task].promising.reset();
+  for (const Remembered& one : tools_.notebook.recall(tasks_[task]))
+    if (one.cost && states_[task].search.cost_of(one.decision)) note_promising(task, one.decision, *one.cost);
 }
 
 bool Tuner::wants_more() {
@@ -269,9 +298,7 @@ std::vector<std::pair<Trial, Ratio>> Tuner::settled(const std::vector<Trial>& tr
     fail(trials.front().task, trials.front().decision, *batch.failure);
     return {};
   }
-  const auto middle = trials.begin() + static_cast<std::ptrdiff_t>(trials.size() / 2);
-  for (const std::vector<Trial>& half :
-       {std::vector<Trial>(trials.begin(), middle), std::vector<Trial>(middle, trials.end())})
+  for (const std::vector<Trial>& half : halves_of(trials))
     std::ranges::move(measured(half, effort), std::back_inserter(result));
   return result;
 }

@@ -70,8 +70,13 @@ class Tuner {
   void recall();
   /// What is known of a task's decisions by way of one whose cost is that, to untuned.
   void recall(size_t task, const Decision& base, double cost);
-  /// Goes on from what earlier runs confirmed of kernels; the end confirms it anew.
+  /// Goes on from what earlier runs confirmed of kernels, where it fits those of this network; the end
+  /// confirms it anew.
   void begin_with_confirmed();
+  /// Takes of these what a program can be built with: the work may be a part of another kernel here.
+  void begin_with(const std::vector<Trial>& confirmed);
+  /// Anew, beside what is chosen now.
+  void recall_promising(size_t task);
   bool wants_more();
   bool states_are_over() const;
 

@@ -12,6 +12,7 @@
 
 #include "host/cli/statistics/comparison.h"
 #include "host/cli/statistics/estimate.h"
+#include "host/support/error.h"
 #include "host/tune/tuner.h"
 #include "tests/cli/simulated_timings.h"
 #include "tests/tune/small_space.h"
@@ -47,6 +48,12 @@ class MadeUpMachine : public Measurer {
     return profile;
   }
 
+  std::optional<Failure> build_failure(const Choices& choices) override {
+    for (size_t i = 0; i < choices.size(); ++i)
+      if (misfit_ && misfit_(i, choices[i])) return Failure{Outcome::kMisfit, "it fits no kernel"};
+    return std::nullopt;
+  }
+
   std::vector<Batch> measure(const Choices& base, const std::vector<std::vector<Trial>>& batches,
                              Effort effort) override {
     std::vector<Batch> results;
@@ -77,10 +84,12 @@ class MadeUpMachine : public Measurer {
   /// `trials`: where the choices differ.
   Batch measure_choices(const Choices& base, const Choices& with, const std::vector<Trial>& trials,
                         Effort effort) {
+    if (build_failure(base)) user_error("the base fits no kernel");
     if (++measurements == 1) clock_.now += first_s;
     if (others_every > 0 && measurements % others_every == 0) wait(40);
     clock_.now += effort == Effort::kSure ? 8 : 1;
     Batch batch;
+    batch.failure = build_failure(with);
     for (const Trial& trial : trials) {
       if (const auto fault = fault_ ? fault_(trial.task, trial.decision) : std::nullopt)
         batch.failure = Failure{*fault, "injected"};
@@ -112,6 +121,8 @@ class MadeUpMachine : public Measurer {
 
   Scatter scatter{.between = 0.015, .within = 0.02, .slow_samples = 0, .loaded = 0.05};
   Fault fault_;
+  /// What fits no kernel, in whatever program it is.
+  std::function<bool(size_t task, const Decision& decision)> misfit_ = {};
   double flaky = 0;
   double of_combined = 1;  ///< what products that are combined take of what they take apart
   bool breaks_combined = false;

@@ -322,6 +322,37 @@ TEST(Tuner, AResumedRunGoesOnFromWhatWasConfirmed) {
   for (const TaskResult& task : result.tasks) EXPECT_EQ(task.decision, confirmed);
 }
 
+/// The same work may be a part of another kernel in another network.
+TEST(Tuner, WhatWasConfirmedElsewhereIsLeftOutWhereItFitsNoKernel) {
+  const Decision confirmed{"direct", {{"block", 24}}};
+  const Truth truth = [&](size_t, const Decision& decision) {
+    return decision == confirmed ? 0.95 : decision == small_space().proposed.front() ? 1.0 : 1.05;
+  };
+  MadeUpRun setup(3, truth, 7);
+  setup.machine.scatter = {.between = 0, .within = 1e-4, .slow_samples = 0, .loaded = 0};
+  setup.machine.misfit_ = [&](size_t task, const Decision& decision) {
+    return task == 1 && decision == confirmed;
+  };
+  MemoryStore store;
+  RunFacts facts;
+  facts.setting = records::testing::sample_setting();
+  setup.notebook = Notebook(&store, facts, {});
+  for (const Task& task : setup.all)
+    setup.notebook.measured(task, confirmed, task.untuned,
+                            {.value = 0.95, .low = 0.94, .high = 0.96, .amount = 9.5, .base_amount = 10},
+                            true);
+  setup.notebook.finish();
+  setup.options.resume = true;
+  setup.options.trials = 1;
+  const TuneResult result = setup.run();
+  ASSERT_TRUE(result.whole);
+  EXPECT_EQ(result.choices[0], confirmed);
+  EXPECT_EQ(result.choices[1], setup.all[1].untuned);
+  EXPECT_EQ(result.choices[2], confirmed);
+  EXPECT_THAT(result.failures, testing::IsEmpty());
+  for (const records::Record& record : store.kept) EXPECT_EQ(record.outcome, Outcome::kMeasured);
+}
+
 TEST(Tuner, WhatWasConfirmedIsKeptBeforeTheWholeNetworkIsCompared) {
   MadeUpRun setup(3, true_cost, 7);
   MemoryStore store;
