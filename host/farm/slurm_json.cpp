@@ -2,8 +2,11 @@
 
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
 #include "host/farm/slurm.h"
+#include "rpc/visible_text.h"
 
 namespace gantry::farm {
 namespace {
@@ -25,8 +28,23 @@ int64_t number(const Json& object, const char* field) {
   return value->is_number_integer() ? value->get<int64_t>() : 0;
 }
 
+/// With a question mark for each byte that is no UTF-8, which no JSON has: names and comments of jobs are
+/// bytes that users gave, and Slurm prints them as they are.
+std::string of_characters(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const rpc::CodePoint point = rpc::first_code_point(text);
+    out += point.valid ? text.substr(0, point.bytes) : std::string_view("?");
+    text.remove_prefix(point.bytes);
+  }
+  return out;
+}
+
 Json parse(std::string_view json, const char* list) {
   Json document = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (document.is_discarded())
+    document = Json::parse(of_characters(json), nullptr, /*allow_exceptions=*/false);
   if (!document.is_object() || !document.contains(list) || !document[list].is_array())
     throw SlurmError(std::string("Slurm's JSON has no list '") + list +
                          "': gantry reads that of Slurm 22.05 and the like; see `squeue --version`",

@@ -56,6 +56,21 @@ TEST(SlurmJson, StatesAndNumbersMayBeWrittenAsLaterVersionsDo) {
   EXPECT_THROW(parse_leases(R"json({"jobs": [{"job_id": 7, "name": "gantry-lease"}]})json"), SlurmError);
 }
 
+/// As a locale of a byte a character writes them.
+TEST(SlurmJson, BytesThatAreNoTextAreReadAsQuestionMarks) {
+  const std::vector<Job> jobs = parse_leases(
+      "{\"jobs\": [{\"job_id\": 6, \"job_state\": \"RUNNING\", \"name\": \"m\xfcller\xc3\"},\n"
+      "  {\"job_id\": 7, \"job_state\": \"RUNNING\", \"name\": \"gantry-lease\",\n"
+      "   \"comment\": \"\xe9t\xc3\xa9\"}]}");
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0].id, 7u);
+  EXPECT_EQ(jobs[0].comment, "?t\xc3\xa9");
+  const std::vector<NodeBoards> nodes =
+      parse_boards("{\"nodes\": [{\"name\": \"vm\", \"gres\": \"board:pi5:1\", \"reason\": \"\xff\"}]}");
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_EQ(nodes[0].reason, "?");
+}
+
 TEST(SlurmJson, BoardsOfNodesAreCounted) {
   const std::vector<NodeBoards> nodes = parse_boards(R"json({"nodes": [
     {"name": "vm", "state": "allocated", "state_flags": [], "reason": "", "gres": "board:pi5:3,board:nano:1",
