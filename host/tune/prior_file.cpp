@@ -1,11 +1,15 @@
 #include "host/tune/prior_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "host/support/error.h"
@@ -23,16 +27,19 @@ constexpr size_t kMostExamples = 20000;
 /// In front of the features of an example: its cost, and what is predicted.
 constexpr size_t kHead = 2;
 
-/// To four places behind the point, more than features and costs are worth.
+/// To six digits, whatever its size: what is predicted is millions of cycles of a CPU, and 1e-5 seconds of a
+/// GPU.
 Json rounded(double number) {
   if (!std::isfinite(number)) return nullptr;
-  constexpr double kPlaces = 1e4;
-  return std::round(number * kPlaces) / kPlaces;
+  const std::string digits = fmt::format("{:.6g}", number);
+  double near = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), near);
+  return near;
 }
 
 Json json_of(const Example& example) {
   Json json = Json::array({rounded(example.cost), nullptr});
-  if (example.prospect.predicted) json[1] = std::round(*example.prospect.predicted);
+  if (example.prospect.predicted) json[1] = rounded(*example.prospect.predicted);
   for (const float feature : example.prospect.features) json.push_back(rounded(feature));
   return json;
 }

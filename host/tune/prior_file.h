@@ -6,9 +6,9 @@
 //    …]}, …]}
 //
 // An example is a cost, what the analytic models predict (null: nothing), and a number a feature (null:
-// missing). Those of a group are of one work on one machine. Features are known by their names
-// (host/tune/candidate_features.h): what a gantry does not know is left out, what a file does not have is
-// missing.
+// missing), each to six digits. Those of a group are of one work on one machine. Features are known by their
+// names (host/tune/candidate_features.h): what a gantry does not know is left out, what a file does not have
+// is missing.
 #pragma once
 
 #include <cstddef>

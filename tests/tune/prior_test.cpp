@@ -67,6 +67,20 @@ TEST(PriorFile, WhatIsWrittenIsRead) {
   EXPECT_EQ(read.groups[0].examples[1].prospect.predicted, std::nullopt);
 }
 
+/// As of GPUs, whose kernels are predicted in seconds.
+TEST(PriorFile, NumbersFarBelowOneAreReadAsTheyWere) {
+  PriorFile prior = two_groups();
+  prior.groups[0].examples = {example(0.98765, 2.34567e-5, 3.38409e-5F), example(1.5, 12345678, -0.25F)};
+  const PriorFile read = parse_prior(prior_text(prior), "mine.json");
+  const std::vector<Example>& examples = read.groups.at(0).examples;
+  ASSERT_THAT(examples, SizeIs(2));
+  EXPECT_NEAR(*examples[0].prospect.predicted, 2.34567e-5, 1e-5 * 2.34567e-5);
+  EXPECT_NEAR(examples[0].prospect.features[0], 3.38409e-5, 1e-5 * 3.38409e-5);
+  EXPECT_DOUBLE_EQ(examples[0].cost, 0.98765);
+  EXPECT_NEAR(*examples[1].prospect.predicted, 12345678, 1e-5 * 12345678);
+  EXPECT_EQ(examples[1].prospect.features[0], -0.25F);
+}
+
 TEST(PriorFile, ExamplesAreThoseOfAPrecisionInGroupsOfTheirOwn) {
   PriorFile prior = two_groups();
   prior.groups.push_back(prior.groups[0]);
