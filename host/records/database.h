@@ -29,6 +29,9 @@ class Database {
   /// Within a transaction: until it ends, no other program comes past this; what those wrote that did before
   /// is seen by what is read from now on. Others may read, and add.
   virtual void lock_out_importers() = 0;
+  /// Within a transaction, before all else in it: until it ends nobody else adds or removes; what those wrote
+  /// that did before is seen by what is read from now on. Others may read.
+  virtual void lock_out_writers() = 0;
 
   /// What `work` does is one durable transaction; it is all undone where it throws.
   void transaction(const std::function<void()>& work);

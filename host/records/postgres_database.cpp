@@ -121,6 +121,9 @@ class PostgresDatabase : public Database {
   /// A lock of the table would ask for more rights than adding does. Each statement sees what was committed
   /// before it (READ COMMITTED), so that the next one sees what was waited for.
   void lock_out_importers() override { run(fmt::format("SELECT pg_advisory_xact_lock({})", kImportersLock)); }
+  /// Whoever adds a record has the table in ROW EXCLUSIVE mode until its transaction ends. Who may delete may
+  /// take this one.
+  void lock_out_writers() override { run("LOCK TABLE gantry_record IN SHARE ROW EXCLUSIVE MODE"); }
 
  protected:
   /// Where the server was started again since, or went away for a while, it is connected to again: nothing

@@ -143,6 +143,7 @@ class SqliteDatabase : public Database {
 
   /// begin() has locked out all who write.
   void lock_out_importers() override {}
+  void lock_out_writers() override {}
 
  protected:
   // As a writer from the start: two that began as readers could only wait for each other.

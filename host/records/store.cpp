@@ -106,6 +106,8 @@ class SqlStore : public Store {
     const Condition where = condition_of(filter);
     int64_t removed = 0;
     database_->transaction([&] {
+      // A record that is about to be there, of a work that has no other left, keeps its program.
+      database_->lock_out_writers();
       database_->run("DELETE FROM gantry_record WHERE " + where.sql, where.values);
       removed = database_->changed();
       database_->run("DELETE FROM gantry_program WHERE work NOT IN (SELECT work FROM gantry_record)");

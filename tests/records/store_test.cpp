@@ -229,6 +229,26 @@ TEST_P(AnyStore, PruningTakesProgramsOfWorksThatHaveNoRecordsLeft) {
   EXPECT_THAT(models(*store), ElementsAre("model 2"));
 }
 
+/// Whoever adds a record of a work whose program is there already relies on that program.
+TEST_P(AnyStore, PruningWaitsForRecordsThatAreBeingAdded) {
+  open()->add(std::vector{numbered(1)}, std::vector{WorkProgram{sample_work(1), "one"}});
+  StoreOptions impatient = making();
+  impatient.patience_seconds = 0.1;
+  const auto pruner = open_store(place_, impatient);
+  const auto adder = GetParam() == Kind::kSqlite ? open_sqlite(place_, making(), place_)
+                                                 : open_postgres(place_, making());
+  std::string error;
+  adder->transaction([&] {
+    adder->run(fmt::format("INSERT INTO gantry_record ({0}) SELECT {0} FROM gantry_record", column_names()));
+    error = error_of([&] { pruner->remove({.work = sample_work(1)}); });
+  });
+  EXPECT_THAT(error, HasSubstr("has been locked"));
+  EXPECT_EQ(open()->count({}), 2);
+  EXPECT_EQ(open()->program_of(sample_work(1)), "one");
+  EXPECT_EQ(pruner->remove({.work = sample_work(1)}), 2);
+  EXPECT_EQ(open()->program_of(sample_work(1)), std::nullopt);
+}
+
 TEST_P(AnyStore, TheBestOfKeysIsFoundByTheWholeKey) {
   const auto store = open();
   Record faster = testing::with_ratio(sample_record(), 0.5, 0.6, 0.7);
