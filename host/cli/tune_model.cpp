@@ -220,15 +220,15 @@ std::optional<Error> finish(tune::Notebook& notebook, records::Store* store) {
   return std::nullopt;
 }
 
-/// After a machine that is gone. Of instructions there are no records.
-void say_how_to_go_on(const TuneModelOptions& options, const tune::Notebook& notebook,
-                      const Invocation& invocation) {
+/// After a machine that is gone. Of instructions there are no records. `store`: null: none are kept.
+void say_how_to_go_on(const TuneModelOptions& options, const records::Store* store,
+                      const tune::Notebook& notebook, const Invocation& invocation) {
   if (options.metric != tune::Metric::kTime) return;
-  if (options.records.empty()) {
+  if (store == nullptr) {
     invocation.note("nothing is kept of what was measured: --records keeps it, for --resume to go on from");
   } else if (notebook.written() > 0) {
     invocation.note(fmt::format("what was measured is in {}: the same command with --resume goes on from it",
-                                options.records));
+                                store->place()));
   }
 }
 
@@ -302,7 +302,7 @@ TunedModel tune_model(const TuneModelOptions& options, const Invocation& invocat
                                {measurer, network, *model, notebook, clock, show, std::move(known.examples)});
   } catch (const rpc::Error&) {
     notebook.flush();  // what was measured before stays
-    say_how_to_go_on(options, notebook, invocation);
+    say_how_to_go_on(options, store.get(), notebook, invocation);
     throw;
   } catch (...) {
     notebook.flush();

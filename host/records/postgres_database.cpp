@@ -42,17 +42,20 @@ std::string in_a_line(std::string_view message) {
   return text;
 }
 
-/// Without what stands between ':' and '@' of the user, and without a query's password.
+/// Without what stands between ':' and '@' of the user, which libpq looks for in front of the first '/', and
+/// without a query's passwords: "password", "sslpassword".
 std::string without_password(const std::string& url) {
+  constexpr std::string_view kPassword = "password=";
   std::string shown = url;
   const size_t begin = shown.find("://") + 3;
-  const size_t at = shown.find('@', begin), slash = shown.find_first_of("/?", begin);
+  const size_t at = shown.find('@', begin), slash = shown.find('/', begin);
   const size_t colon = shown.find(':', begin);
   if (at != std::string::npos && colon < at && (slash == std::string::npos || at < slash))
     shown.erase(colon, at - colon);
-  if (const size_t password = shown.find("password="); password != std::string::npos) {
-    const size_t value = password + std::string_view("password=").size();
+  for (size_t found = shown.find(kPassword); found != std::string::npos;) {
+    const size_t value = found + kPassword.size();
     shown.replace(value, std::min(shown.find('&', value), shown.size()) - value, "…");
+    found = shown.find(kPassword, value);
   }
   return shown;
 }

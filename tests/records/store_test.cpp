@@ -474,9 +474,17 @@ TEST_F(SqliteStore, DamagedBytesAreErrorsOrRecordsAsTheyWere) {
 TEST(Store, OtherPlacesAreRefused) {
   EXPECT_THAT(error_of([] { open_store("mysql://lab/tuning"); }), HasSubstr("postgresql://"));
   EXPECT_THAT(error_of([] { open_store(""); }), HasSubstr("name a file"));
-  const std::string error = error_of([] { open_store("postgresql://me:secret@127.0.0.1:1/tuning"); });
-  EXPECT_THAT(error, HasSubstr("postgresql://"));
-  EXPECT_THAT(error, ::testing::Not(HasSubstr("secret")));
+}
+
+TEST(Store, PasswordsAreNotShown) {
+  for (const char* place :
+       {"postgresql://me:secret@127.0.0.1:1/tuning", "postgresql://me:my?secret@127.0.0.1:1/tuning",
+        "postgresql://me@127.0.0.1:1/tuning?password=secret&application_name=a",
+        "postgresql://me@127.0.0.1:1/tuning?sslpassword=secret&password=secret"}) {
+    const std::string error = error_of([&] { open_store(place); });
+    EXPECT_THAT(error, HasSubstr("postgresql://")) << place;
+    EXPECT_THAT(error, ::testing::Not(HasSubstr("secret"))) << place;
+  }
 }
 
 }  // namespace
