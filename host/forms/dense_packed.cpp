@@ -13,7 +13,9 @@
 #include "host/forms/dense_case.h"
 #include "host/forms/product.h"
 #include "host/forms/ranges.h"
+#include "host/ops/elementwise.h"
 #include "host/ops/fixed_point.h"
+#include "host/passes/rewriter.h"
 #include "host/support/spill_file.h"
 
 namespace gantry::forms {
@@ -42,6 +44,20 @@ constexpr Knob kKnobs[] = {
 };
 
 constexpr const char* kInexact = "integers of so many bits are not near enough to the weights";
+constexpr const char* kUnfitSums = "half is not for integers that became f32, whose sums it may not hold";
+
+/// Whether the data are i32 that became f32 for this product, as DynamicQuantizeLSTM's are
+/// (host/onnx/convert_quantized_lstm.cpp): the weights are as large, so that few products exceed f16, and who
+/// reads the sums expects those of integers.
+bool has_integer_data(const FormQuestion& question) {
+  const Node* made = producer_of(root_of_views(question.node.inputs[0]), op::cast);
+  return made != nullptr && made->inputs[0]->type.dtype == DType::kI32;
+}
+
+bool prefers_half(const FormQuestion& question, const MachineModel& machine) {
+  const DenseCase dense = dense_case(question);
+  return !has_integer_data(question) && costs::prefers_half_dense(dense.data, dense.attrs.units, machine);
+}
 
 struct Integers {
   int64_t bits = 0, block = 0;
@@ -71,10 +87,11 @@ Bid bid_of(const ProductType& type, int64_t block, double cycles, const DenseCas
   return bid;
 }
 
-Bid bid_of_floats(const DenseCase& dense, const FormContext& context) {
+Bid bid_of_floats(const FormQuestion& question, const FormContext& context) {
+  const DenseCase dense = dense_case(question);
   const MachineModel& machine = context.target.machine;
   const int64_t units = dense.attrs.units;
-  const bool half = costs::prefers_half_dense(dense.data, units, machine);
+  const bool half = prefers_half(question, machine);
   const costs::DenseWork work = costs::dense_work(dense.data, units, machine, half);
   const costs::DenseTile tile = costs::choose_dense_tile(work, machine);
   const int64_t block = fitting_block(context, tile.tile.channel_block(), units, dense.depth());
@@ -99,8 +116,7 @@ std::string unwanted(const costs::DenseWork& floats, const costs::DenseWork& fix
 std::vector<Bid> bids_of_integers(const FormQuestion& question, const FormContext& context) {
   const DenseCase dense = dense_case(question);
   const Target& target = context.target;
-  if (!dense.known() || target.precision == Precision::kBf16 ||
-      costs::prefers_half_dense(dense.data, dense.attrs.units, target.machine))
+  if (!dense.known() || target.precision == Precision::kBf16 || prefers_half(question, target.machine))
     return {};
   const bool tiles = costs::dense_tile_parts(dense.data, dense.attrs.units, target) > 0;
   const costs::DenseWork floats = costs::dense_work(dense.data, dense.attrs.units, target.machine, false);
@@ -124,7 +140,7 @@ std::vector<Bid> bids_of_integers(const FormQuestion& question, const FormContex
 }
 
 std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) {
-  std::vector<Bid> bids{bid_of_floats(dense_case(question), context)};
+  std::vector<Bid> bids{bid_of_floats(question, context)};
   std::ranges::move(bids_of_integers(question, context), std::back_inserter(bids));
   return bids;
 }
@@ -141,7 +157,11 @@ std::string known_bits() {
 Misfit misfit(const FormCase& given) {
   const DenseCase dense = dense_case(given.question);
   const int64_t bits = given.decision.knob(kBits);
-  if (bits == 0) return unfit_half(given, dense.data.dtype);
+  if (bits == 0) {
+    if (Misfit no = unfit_half(given, dense.data.dtype)) return no;
+    if (given.decision.knob("half") != 0 && has_integer_data(given.question)) return kUnfitSums;
+    return std::nullopt;
+  }
   if (!is_product(kBits, bits)) return fmt::format("bits of form packed is {}, not {}", known_bits(), bits);
   if (!dense.known()) return "bits is for f32 of known depth";
   if (given.decision.knob("half") != 0) return "half is for weights that are floats, without bits";

@@ -24,7 +24,8 @@ Term of_direction(NodeImport& n, size_t input, int64_t d) {
 
 /// As scaled_product, by a product of floats, of which targets that multiply bytes make one of bytes again
 /// (multiply_bytes): on others a product of floats is faster than one of i32. Bytes are exact in every format
-/// that precisions choose, and sums up to 2^24 in f32.
+/// that precisions choose, and sums up to 2^24 in f32; in f16 they would overflow, so that nn.dense of data
+/// that were i32 is not computed in it (host/forms/dense_packed.cpp).
 Term product_in_floats(NodeImport& n, const Quantized& a, const Quantized& b) {
   const auto whole = [&](Value* data, Value* zero_point) {
     return n.cast(less_zero_point(n, data, zero_point), DType::kF32);

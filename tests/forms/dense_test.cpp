@@ -6,6 +6,7 @@
 
 #include "host/codegen/find_target.h"
 #include "host/ops/dense.h"
+#include "host/ops/elementwise.h"
 #include "tests/forms/given_forms.h"
 
 namespace gantry {
@@ -17,6 +18,35 @@ Decision chosen(const TensorType& data, int64_t units, const Target& target) {
   const LoneNode dense(nn::dense, attrs, data, {data.dtype, {data.shape.back(), units}});
   return forms::make_forms(target)->choose(dense.question());
 }
+
+/// nn.dense of bytes less a zero point that become f32 for it, as the states of DynamicQuantizeLSTM do.
+class ProductOfBytes {
+ public:
+  /// `shape`: of the data, with K = `depth`; a view of one row where it has other axes.
+  ProductOfBytes(const Shape& shape, int64_t depth, int64_t units) {
+    const Builder build(function_);
+    Value* bytes = function_.add_parameter("x", {DType::kU8, {1, depth}});
+    Value* zero_point = function_.add_parameter("z", {DType::kI32, {}});
+    Value* differences = build(op::subtract, {cast(bytes, DType::kI32), zero_point});
+    Value* data = build.reshape(cast(differences, DType::kF32), shape);
+    const std::vector<float> ones(static_cast<size_t>(depth * units), 1.0F);
+    Value* weight = function_.add_constant("w", make_constant({DType::kF32, {depth, units}}, ones.data()));
+    DenseAttrs attrs;
+    attrs.units = units;
+    node_ = build.node(nn::dense, {data, weight}, attrs);
+  }
+  FormQuestion question() const { return {.node = *node_, .weight = node_->inputs[1], .plain_data = false}; }
+
+ private:
+  Value* cast(Value* x, DType to) {
+    CastAttrs attrs;
+    attrs.to = to;
+    return Builder(function_)(op::cast, {x}, attrs);
+  }
+
+  Function function_{"main"};
+  Node* node_ = nullptr;
+};
 
 TEST(DenseForms, AreIntegersForFewRowsOfManyWeights) {
   for (const char* name : {"x86-64-v3", "x86-64-v4", "cortex-a76", "cortex-a72"}) {
@@ -44,6 +74,24 @@ TEST(DenseForms, PrecisionsOfFewerBitsKeepTheirWeights) {
   EXPECT_EQ(with(Precision::kFp32).knob("bits"), 24);
   EXPECT_EQ(with(Precision::kBf16).knob("bits"), 0);
   EXPECT_EQ(with(Precision::kFp16).knob("bits"), 0);
+}
+
+// 3 products of 255 and 128 are beyond 65,504.
+TEST(DenseForms, OfIntegersThatBecameFloatsAreNotSummedInHalf) {
+  constexpr int64_t kDepth = 256, kUnits = 1024;
+  const Target target = with_precision(find_target("cortex-a76"), Precision::kFp16);
+  EXPECT_EQ(chosen({DType::kF32, {1, kDepth}}, kUnits, target).knob("half"), 1);
+  const auto all = forms::make_forms(target);
+  for (const Shape& shape : {Shape{1, kDepth}, Shape{1, 1, kDepth}}) {
+    const ProductOfBytes product(shape, kDepth, kUnits);
+    const FormQuestion question = product.question();
+    const Decision decision = all->choose(question);
+    EXPECT_EQ(decision.form, "packed") << to_string(shape);
+    EXPECT_EQ(decision.knob("half"), 0) << to_string(shape);
+    EXPECT_EQ(all->misfit(question, parse_decision("{form=packed, block=32, half=1}")).value_or(""),
+              "half is not for integers that became f32, whose sums it may not hold");
+    EXPECT_EQ(all->misfit(question, parse_decision("{form=packed, block=32}")).value_or(""), "");
+  }
 }
 
 // Floats and integers are candidates of one form.
