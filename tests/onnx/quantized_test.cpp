@@ -345,40 +345,56 @@ Bytes packed(const Bytes& elements, int64_t rows, int64_t depth, int64_t padded,
   return bytes;
 }
 
-TEST(Products, OfFewBitsHaveAScaleAndAZeroPointABlock) {
+/// MatMulNBits of blocks of 16 elements, with a g_idx of that many entries (0: none) that is in no order.
+void expect_few_bits(int64_t bits, bool with_zero_points, int64_t indices) {
   constexpr int64_t kRows = 3, kDepth = 40, kBlock = 16, kBlocks = 3;
-  for (const int64_t bits : {2, 4, 8}) {
-    for (const bool with_zero_points : {false, true}) {
-      const Bytes b = random_bytes<uint8_t>(kRows * kDepth, 9, 0, (1 << bits) - 1);
-      const Bytes zeros = random_bytes<uint8_t>(kRows * kBlocks, 10, 0, (1 << bits) - 1);
-      Floats x, scales;
-      for (int i = 0; i < 2 * kDepth; ++i) x.push_back(std::sin(static_cast<float>(i)));
-      for (int i = 0; i < kRows * kBlocks; ++i) scales.push_back(0.1F + 0.01F * static_cast<float>(i));
-      OneNode node(kMicrosoft, "MatMulNBits", 21);
-      node.input(DType::kF32, {2, kDepth}, x);
-      node.input(DType::kU8, {kRows, kBlocks, kBlock * bits / 8},
-                 packed(b, kRows, kDepth, kBlock * kBlocks, bits));
-      node.input(DType::kF32, {kRows * kBlocks}, scales);
-      const int64_t zero_bytes = (kBlocks * bits + 7) / 8;
-      if (with_zero_points)
-        node.input(DType::kU8, {kRows * zero_bytes},
-                   packed(zeros, kRows, kBlocks, zero_bytes * 8 / bits, bits));
-      node.with("K", kDepth).with("N", kRows).with("bits", bits).with("block_size", kBlock);
-      std::vector<double> expected;
-      for (int64_t m = 0; m < 2; ++m) {
-        for (int64_t r = 0; r < kRows; ++r) {
-          double sum = 0;
-          for (int64_t k = 0; k < kDepth; ++k) {
-            const auto group = static_cast<size_t>(r * kBlocks + k / kBlock);
-            const double zero = with_zero_points ? zeros[group] : 1 << (bits - 1);
-            sum += static_cast<double>(x[static_cast<size_t>(m * kDepth + k)]) *
-                   static_cast<double>(scales[group]) * (b[static_cast<size_t>(r * kDepth + k)] - zero);
-          }
-          expected.push_back(sum);
-        }
+  const auto block_of = [&](int64_t k) { return indices == 0 ? k / kBlock : (k * 5 + 1) % kBlocks; };
+  const Bytes b = random_bytes<uint8_t>(kRows * kDepth, 9, 0, (1 << bits) - 1);
+  const Bytes zeros = random_bytes<uint8_t>(kRows * kBlocks, 10, 0, (1 << bits) - 1);
+  Floats x, scales;
+  for (int i = 0; i < 2 * kDepth; ++i) x.push_back(std::sin(static_cast<float>(i)));
+  for (int i = 0; i < kRows * kBlocks; ++i) scales.push_back(0.1F + 0.01F * static_cast<float>(i));
+  OneNode node(kMicrosoft, "MatMulNBits", 21);
+  node.input(DType::kF32, {2, kDepth}, x);
+  node.input(DType::kU8, {kRows, kBlocks, kBlock * bits / 8},
+             packed(b, kRows, kDepth, kBlock * kBlocks, bits));
+  node.input(DType::kF32, {kRows * kBlocks}, scales);
+  const int64_t zero_bytes = (kBlocks * bits + 7) / 8;
+  if (with_zero_points)
+    node.input(DType::kU8, {kRows * zero_bytes}, packed(zeros, kRows, kBlocks, zero_bytes * 8 / bits, bits));
+  else
+    node.absent();
+  std::vector<int32_t> blocks(static_cast<size_t>(indices));
+  for (int64_t k = 0; k < std::min(indices, kDepth); ++k)
+    blocks[static_cast<size_t>(k)] = static_cast<int32_t>(block_of(k));
+  if (indices != 0) node.input(DType::kI32, {indices}, blocks);
+  node.with("K", kDepth).with("N", kRows).with("bits", bits).with("block_size", kBlock);
+  std::vector<double> expected;
+  for (int64_t m = 0; m < 2; ++m) {
+    for (int64_t r = 0; r < kRows; ++r) {
+      double sum = 0;
+      for (int64_t k = 0; k < kDepth; ++k) {
+        const auto group = static_cast<size_t>(r * kBlocks + block_of(k));
+        const double zero = with_zero_points ? zeros[group] : 1 << (bits - 1);
+        sum += static_cast<double>(x[static_cast<size_t>(m * kDepth + k)]) *
+               static_cast<double>(scales[group]) * (b[static_cast<size_t>(r * kDepth + k)] - zero);
       }
-      expect_near(node.run<float>(DType::kF32), expected);
+      expected.push_back(sum);
     }
+  }
+  expect_near(node.run<float>(DType::kF32), expected);
+}
+
+TEST(Products, OfFewBitsHaveAScaleAndAZeroPointABlock) {
+  for (const int64_t bits : {2, 4, 8}) {
+    for (const bool with_zero_points : {false, true}) expect_few_bits(bits, with_zero_points, 0);
+  }
+}
+
+// K is 40, in three blocks of 16.
+TEST(Products, OfFewBitsHaveTheBlocksOfGidxWhichMayBePadded) {
+  for (const int64_t indices : {40, 48}) {
+    for (const bool with_zero_points : {false, true}) expect_few_bits(4, with_zero_points, indices);
   }
 }
 
