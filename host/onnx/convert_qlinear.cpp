@@ -1,5 +1,6 @@
 // com.microsoft's ops on quantised tensors, as ONNX Runtime's quantiser writes them: operands are read as
 // (x - zero_point) * scale, the op is that of f32, and the result is quantised.
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -97,14 +98,25 @@ void convert_qlinear_where(NodeImport& n) {
   n.set(0, requantize(n, chosen, scale_of(n, 7), zero_point, quantized_dtype(zero_point, n.type(1).dtype)));
 }
 
+/// Sums of bytes less their zero point (may be null) over `count` elements each, exactly: in i32 where it
+/// holds them for certain, else in i64.
+Value* sums_of_bytes(NodeImport& n, Value* x, Value* zero_point, const Dim& count,
+                     const std::shared_ptr<ReduceAttrs>& attrs) {
+  constexpr int64_t kLargestDifference = 255;
+  const bool fits =
+      count.is_constant() && count.value() <= std::numeric_limits<int32_t>::max() / kLargestDifference;
+  Value* differences = less_zero_point(n, x, zero_point);
+  return n.add(op::sum, {fits ? differences : n.cast(differences, DType::kI64)}, attrs);
+}
+
 /// Sets the mean of input 0, whose scale and zero point follow it, those of the result behind them.
 void set_mean(NodeImport& n, const std::shared_ptr<ReduceAttrs>& attrs) {
   Value* x = n.input(0);
-  // Summed as integers: exact, as the mean then is but for one rounding.
-  Value* sums = n.add(op::sum, {less_zero_point(n, x, zero_point_of(n, 2))}, attrs);
   Shape summed;
   for (const int64_t axis : attrs->axes) summed.push_back(x->type.shape[static_cast<size_t>(axis)]);
-  const Term count = Term::dimensions(n, {element_count(summed)}).cast(DType::kF32).reshaped({});
+  const Dim elements = element_count(summed);
+  Value* sums = sums_of_bytes(n, x, zero_point_of(n, 2), elements, attrs);
+  const Term count = Term::dimensions(n, {elements}).cast(DType::kF32).reshaped({});
   Value* mean = n.add(op::divide, {n.cast(sums, DType::kF32), count});
   set_result(n, n.add(op::multiply, {mean, scale_of(n, 1)}), 3);
 }

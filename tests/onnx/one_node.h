@@ -89,9 +89,11 @@ class OneNode {
     return *this;
   }
 
+  /// As it is imported.
+  Graph graph() const { return import_onnx_bytes(model_.SerializeAsString(), ".", {}); }
   std::vector<ConstantPtr> results() const {
-    const Graph graph = import_onnx_bytes(model_.SerializeAsString(), ".", {});
-    return interpret_function(graph.main, given_);
+    const Graph imported = graph();
+    return interpret_function(imported.main, given_);
   }
   /// The first result's elements.
   template <typename T>

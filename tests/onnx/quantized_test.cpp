@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
+#include "host/ops/reduce.h"
 #include "host/support/error.h"
 #include "host/tensor/element.h"
 #include "tests/onnx/one_node.h"
@@ -205,6 +207,26 @@ TEST(QLinear, ReduceMeanWithoutZeroPointsAndAxesIsOfAll) {
   node.input<int8_t>(DType::kI8, {2, 2}, {-7, 1, 3, 9}).input<float>(DType::kF32, {}, {2}).absent();
   node.input<float>(DType::kF32, {}, {0.5F});
   EXPECT_THAT(node.run<int8_t>(DType::kI8), ::testing::ElementsAre(6));
+}
+
+/// Of the node's sum.
+DType type_of_sum(const OneNode& node) {
+  const Graph graph = node.graph();
+  for (const Node* each : graph.main.nodes()) {
+    if (each->is(op::sum)) return each->result()->type.dtype;
+  }
+  ADD_FAILURE() << "no sum";
+  return DType::kBool;
+}
+
+TEST(QLinear, MeansOfMoreBytesThanI32HoldsTheSumOfAreSummedInI64) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 255;
+  for (const int64_t count : {kMost, kMost + 1}) {
+    OneNode node(kMicrosoft, "QLinearReduceMean", 13);
+    parameters(node.input(DType::kU8, {count}, Bytes(static_cast<size_t>(count), 255)), 1, 0);
+    parameters(node, 1, 0);
+    EXPECT_EQ(type_of_sum(node), count > kMost ? DType::kI64 : DType::kI32) << count;
+  }
 }
 
 TEST(Integers, SumsAndProductsAreIn32Bits) {
