@@ -5,6 +5,7 @@
 
 #include "host/onnx/attention_core.h"
 #include "host/onnx/converters.h"
+#include "host/onnx/dim_bounds.h"
 #include "host/onnx/rotary.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/scatter.h"
@@ -44,8 +45,8 @@ Dim append_past(NodeImport& n, AttentionCore& core) {
   return past_key.dim(2);
 }
 
-/// A mask may be of fewer keys than there are: the others are not attended. Of one key it was broadcast in
-/// operator set 23.
+/// A mask may be of fewer keys than there are: the others are not attended. In operator set 23 one of a
+/// single key is broadcast, and one of an open number of keys is of all of them or of one.
 Term widened_mask(AttentionCore& core, const Term& mask) {
   NodeImport& n = mask.node();
   const Dim have = mask.dim(-1), keys = core.key.dim(2);
@@ -53,14 +54,18 @@ Term widened_mask(AttentionCore& core, const Term& mask) {
     restrict(core.allowed, less(Term::range(n, keys), Term::number(n, DType::kI64, 1)));
     return mask;
   }
-  if (have == keys || have == Dim(1) || !(have.is_constant() && keys.is_constant())) return mask;
-  if (have.value() > keys.value())
+  const bool open = !(have.is_constant() && keys.is_constant());
+  if (have == keys || have == Dim(1) || (open && n.opset() < 24)) return mask;
+  if (!open && have.value() > keys.value())
     n.fail("its mask {} is of {} keys, and there are {}", n.type(3).str(), have.str(), keys.str());
   Shape rest = mask.shape();
-  rest.back() = keys - have;
+  rest.back() = larger(keys - have, 0);
   const bool boolean = mask.dtype() == DType::kBool;
   const double never = boolean ? 0 : -std::numeric_limits<double>::infinity();
-  return concatenated({mask, Term::filled(n, mask.dtype(), never, rest)}, -1);
+  const Term widened = concatenated({mask, Term::filled(n, mask.dtype(), never, rest)}, -1);
+  if (const Dim least = smaller(have, keys); !(least == have))
+    n.function().constraints.push_back({least, have, n.name()});
+  return widened.sliced(-1, 0, keys);  // for the sizes that are taken it is of no more
 }
 
 void read_mask(NodeImport& n, AttentionCore& core) {

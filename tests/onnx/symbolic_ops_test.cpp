@@ -40,6 +40,42 @@ TEST(SymbolicAttention, APastOfAnyLengthGrowsByTheQueries) {
                                      "Tensor[(B, 2, L+P, 8), f32]"));
 }
 
+/// An Attention of one query, whose mask (1, M) is of as many keys as the run says.
+Graph masked_attention(const std::string& keys) {
+  const std::string data = "1 1 " + keys + " 1";
+  return imported_graph(open_input("q", "1 1 1 1") + open_input("k", data) + open_input("v", data) +
+                            open_input("m", "1 M", 9) + node("Attention", "q k v m", "y"),
+                        "y");
+}
+
+TEST(SymbolicAttention, AMaskIsOfNoMoreKeysThanThereAre) {
+  const Graph of_three = masked_attention("3"), of_any = masked_attention("S");
+  for (const int64_t size : {1, 2, 3, 4}) {
+    EXPECT_EQ(hold(of_three, {{"M", size}}), size <= 3) << size;
+    for (const int64_t keys : {1, 2, 3}) {
+      EXPECT_EQ(hold(of_any, {{"M", size}, {"S", keys}}), size <= keys) << size << " of " << keys;
+    }
+  }
+}
+
+// Equal scores, so that the result is the mean of the values that are attended.
+TEST(SymbolicAttention, KeysThatAMaskDoesNotReachAreNotAttended) {
+  const float zeros[] = {0, 0, 0}, values[] = {1, 3, 8};
+  const bool all[] = {true, true, true};
+  const ConstantPtr query = make_constant({DType::kF32, {1, 1, 1, 1}}, zeros),
+                    key = make_constant({DType::kF32, {1, 1, 3, 1}}, zeros),
+                    value = make_constant({DType::kF32, {1, 1, 3, 1}}, values);
+  const std::pair<int64_t, float> means[] = {{1, 1}, {2, 2}, {3, 4}};
+  for (const char* keys : {"3", "S"}) {
+    const Graph graph = masked_attention(keys);
+    for (const auto& [size, mean] : means) {
+      const ConstantPtr mask = make_constant({DType::kBool, {1, size}}, all);
+      const ConstantPtr y = testing::interpret_function(graph.main, {query, key, value, mask}).at(0);
+      EXPECT_FLOAT_EQ(*y->as<float>(), mean) << size << " of " << keys;
+    }
+  }
+}
+
 TEST(SymbolicLinearAttention, TakesAnyNumberOfSteps) {
   const Graph graph =
       imported_graph(open_input("q", "B T 12") + open_input("k", "B T 12") + open_input("v", "B T 6") +
