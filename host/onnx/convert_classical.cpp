@@ -266,7 +266,7 @@ void convert_linear_classifier(NodeImport& n) {
   if (!features || *features == 0) n.unsupported(UnsupportedKind::kRunTimeValue, "number of features");
   Term scores = linear(x, static_cast<int64_t>(n.number_list("coefficients").size()) / *features);
   if (scores.dim(1) == Dim(1) && labels == 2) scores = concatenated({-scores, scores}, 1);
-  n.set(0, labels_at(best_classes(scores), "classlabels_ints"));
+  n.set(0, chosen_labels(scores, "classlabels_ints"));
   n.set(1, post_transformed(scores, n.text("post_transform", "NONE")).cast(DType::kF32));
 }
 

@@ -170,7 +170,7 @@ Term both_scores(const Term& score, const std::string& transform) {
 void classify_linearly(NodeImport& n, const Term& x, int64_t classes) {
   const Term scores =
       linear_scores(x, matrix_like(x, n.number_list("coefficients"), classes), n.number_list("rho"));
-  n.set(0, labels_at(best_classes(scores), "classlabels_ints"));
+  n.set(0, chosen_labels(scores, "classlabels_ints"));
   n.set(1, post_transformed(scores, n.text("post_transform", "NONE")).cast(DType::kF32));
 }
 

@@ -204,7 +204,7 @@ void convert_classifier(NodeImport& n) {
     return classify_by_one_score(n, scores, ids[0], positive, transform);
   }
   const Term y = with_base(scores, numbers(n, "base_values"));
-  n.set(0, labels_at(best_classes(y), "classlabels_int64s"));
+  n.set(0, chosen_labels(y, "classlabels_int64s"));
   n.set(1, post_transformed(y, transform).cast(DType::kF32));
 }
 

@@ -78,4 +78,15 @@ Term best_classes(const Term& scores) {
   return {scores.node(), scores.node().add(op::argmax, {scores}, attrs)};
 }
 
+Term chosen_labels(const Term& scores, const char* attribute) {
+  NodeImport& n = scores.node();
+  if (label_count(n, attribute) != 1 || !(scores.dim(1) == Dim(1)))
+    return labels_at(best_classes(scores), attribute);
+  // What rows become that are not of another label, the standard does not say.
+  const bool is_1 = n.integer_list(attribute) == std::vector<int64_t>{1};
+  if (!is_1 || !n.text_list("classlabels_strings").empty())
+    n.unsupported(UnsupportedKind::kAttribute, "a single class label other than 1");
+  return less(scores.number_like(0), scores).cast(DType::kI64).squeezed(1);
+}
+
 }  // namespace gantry

@@ -24,5 +24,9 @@ Term labels_at(const Term& positions, const char* attribute);
 int64_t label_count(NodeImport& n, const char* attribute);
 /// Positions of the largest scores of each row, the first of those that are equal.
 Term best_classes(const Term& scores);
+/// The node's label of each row of scores (N, classes): that of the largest one. Of one score and the one
+/// label 1 it says whether the score is positive, 1 or 0, as ONNX Runtime has it; another one label is
+/// unsupported.
+Term chosen_labels(const Term& scores, const char* attribute);
 
 }  // namespace gantry

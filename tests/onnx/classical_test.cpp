@@ -310,6 +310,20 @@ TEST(TreeEnsembleClassifier, TakesTheClassOfTheHighestScore) {
   expect_near(y[0], labels, 0);
 }
 
+/// -1 where the feature is at most 0, else 2.
+Tree stump() {
+  Tree tree;
+  tree.nodes = {{.leaf = false, .yes = 1, .no = 2}, {.weight = -1}, {.weight = 2}};
+  return tree;
+}
+
+TEST(TreeEnsembleClassifier, OfOneLabelSaysWhetherTheScoreIsPositive) {
+  const std::string model = older_attributes({stump()}, "class") + integers("classlabels_int64s", {1});
+  const auto y = run("TreeEnsembleClassifier", model, {{"x", {{3, 1}, {-1, 1, 0}}}}, "label scores");
+  expect_near(y[0], {0, 1, 0}, 0);
+  expect_near(y[1], {-1, 2, -1}, 0);
+}
+
 TEST(TreeEnsemble, TestsOfMembershipPassForMembersAlone) {
   // One branch: feature 1 in {2, 5}, leaves 10 and 20 of targets 1 and 0.
   const std::string attributes =
@@ -454,6 +468,29 @@ TEST(LinearClassifier, OfOneScoreSaysBothClasses) {
   }
   expect_near(y[0], labels, 0);
   expect_near(y[1], scores, 1e-6);
+}
+
+TEST(LinearClassifier, OfOneLabelSaysWhetherTheScoreIsPositive) {
+  const Inputs x{{"x", {{3, 1}, {2, -1, 0}}}};
+  const auto y = run("LinearClassifier", floats("coefficients", {0.5}) + integers("classlabels_ints", {1}), x,
+                     "label scores");
+  expect_near(y[0], {1, 0, 0}, 0);
+  expect_near(y[1], {1, -0.5, 0}, 0);
+}
+
+TEST(Classifiers, OfOneLabelOtherThan1AreRefused) {
+  const Inputs x{{"x", {{2, 1}, {1, -1}}}};
+  const auto expect_refused = [&](const char* op, const std::string& attributes) {
+    EXPECT_THAT(error_of(op, attributes, x), HasSubstr("a single class label other than 1")) << op;
+  };
+  const std::string linear = floats("coefficients", {0.5}), tree = older_attributes({stump()}, "class");
+  const std::string word = attribute("classlabels_strings", "type: STRINGS strings: 'a'");
+  for (const std::string& labels : {integers("classlabels_ints", {7}), word}) {
+    expect_refused("LinearClassifier", linear + labels);
+    expect_refused("SVMClassifier", linear + floats("rho", {0.25}) + labels);
+  }
+  for (const std::string& labels : {integers("classlabels_int64s", {7}), word})
+    expect_refused("TreeEnsembleClassifier", tree + labels);
 }
 
 TEST(Binarizer, ComparesIntegersWithFractions) {
@@ -645,6 +682,14 @@ TEST(SvmClassifier, OfTwoClassesHasAScoreAndItsNegative) {
                      {{"x", x}}, "label scores");
   expect_near(y[0], labels, 0);
   expect_near(y[1], scores, 1e-5);
+}
+
+TEST(SvmClassifier, OfOneLabelSaysWhetherTheScoreIsPositive) {
+  const std::string machine =
+      floats("coefficients", {0.5}) + floats("rho", {-0.25}) + integers("classlabels_ints", {1});
+  const auto y = run("SVMClassifier", machine, {{"x", {{3, 1}, {1, 0, 0.5}}}}, "label scores");
+  expect_near(y[0], {1, 0, 0}, 0);
+  expect_near(y[1], {0.25, -0.25, 0}, 0);
 }
 
 TEST(SvmRegressor, AddsKernelsUp) {
