@@ -102,12 +102,18 @@ void convert_feature_vectorizer(NodeImport& n) {
   n.set(0, concatenated(parts, 1));
 }
 
-/// One at the category that an element is, of all that the node lists.
+/// One at the category that an element is, of all that the node lists; zeros where it is none of them.
 void convert_one_hot_encoder(NodeImport& n) {
   const std::vector<int64_t> categories = n.integer_list("cats_int64s");
   const std::vector<std::string> texts = n.text_list("cats_strings");
   const bool of_texts = Term::input(n, 0).dtype() == DType::kString;
   if (of_texts ? texts.empty() : categories.empty()) n.fail("has no categories of its data's type");
+  if (n.integer("zeros", 1) == 0) {
+    n.warn(fmt::format(
+        "node {} (OneHotEncoder): an element that is none of its categories becomes zeros, though its zeros "
+        "is 0, which asks for an error",
+        n.name()));
+  }
   if (of_texts) {
     const Term words(n, text_constant(n, texts));
     return n.set(0, equal(Term::input(n, 0).unsqueezed(-1), words).cast(DType::kF32));

@@ -553,6 +553,25 @@ TEST(FeatureVectorizer, TakesVectorsAsRows) {
   expect_near(run("FeatureVectorizer", integers("inputdimensions", {3, 2}), x)[0], {1, 2, 3, 4, 5}, 0);
 }
 
+TEST(OneHotEncoder, WarnsWhereACategoryThatItDoesNotListShouldBeAnError) {
+  const Inputs x{{"x", {{3}, {5, 7, 6}, DType::kI64}}};
+  const auto warnings_of = [&](const std::string& attributes) {
+    const std::string encoder =
+        node("OneHotEncoder", "x", "y", kDomain + integers("cats_int64s", {5, 6}) + attributes);
+    std::vector<std::string> warnings;
+    ImportOptions options;
+    options.warn = [&](const std::string& warning) { warnings.push_back(warning); };
+    import_onnx_bytes(parse(encoder, x, "y", kOpsets).SerializeAsString(), ".", options);
+    return warnings;
+  };
+  EXPECT_THAT(warnings_of(integer("zeros", 0)),
+              ElementsAre(HasSubstr("(OneHotEncoder): an element that is none of its categories")));
+  EXPECT_THAT(warnings_of(integer("zeros", 1)), ElementsAre());
+  EXPECT_THAT(warnings_of(""), ElementsAre());
+  expect_near(run("OneHotEncoder", integers("cats_int64s", {5, 6}) + integer("zeros", 0), x)[0],
+              {1, 0, 0, 0, 0, 1}, 0);
+}
+
 // --- support vector machines
 
 /// Three classes of two, one and two vectors of two features.
