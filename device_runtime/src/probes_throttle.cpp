@@ -1,6 +1,7 @@
 #include "device_runtime/src/probes_throttle.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -22,6 +23,22 @@ int system_ioctl(int fd, unsigned long request, void* argument) {
 
 double megahertz(int64_t kilohertz) {
   return static_cast<double>(kilohertz) * 1e-3;
+}
+
+/// The highest clock in kHz of the CPUs of that folder of cpufreq, without boost where their driver lists its
+/// steps: cpuinfo_max_freq may be a boost that limits (scaling_max_freq, bios_limit) never name. Absent where
+/// neither can be read.
+std::optional<int64_t> highest_without_boost(const std::string& folder) {
+  const std::string steps = ProbeFile(folder + "/scaling_available_frequencies").text(4096).value_or("");
+  int64_t highest = 0;
+  char* end = nullptr;
+  for (const char* at = steps.c_str();; at = end) {
+    const int64_t step = strtoll(at, &end, 10);
+    if (end == at) break;
+    if (step <= kMostKilohertz) highest = std::max(highest, step);
+  }
+  if (highest > 0) return highest;
+  return ProbeFile(folder + "/cpuinfo_max_freq").number(1, kMostKilohertz);
 }
 
 /// Cooling devices that slow CPUs down: caps of cpufreq (their names have changed over the years), ACPI's
@@ -123,7 +140,7 @@ void ThrottleProbe::add_limits(const std::string& root, std::span<const int> cpu
     limit.now = ProbeFile(folder + "/scaling_max_freq");
     limit.firmware = ProbeFile(folder + "/bios_limit");
     limit.at_start = limit.now.number(1, kMostKilohertz);
-    limit.hardware = ProbeFile(folder + "/cpuinfo_max_freq").number(1, kMostKilohertz);
+    limit.hardware = highest_without_boost(folder);
     if (limit.at_start && limit.hardware && *limit.at_start < *limit.hardware && notes_.empty()) {
       notes_.push_back(format_text("clock: limited to %.0f of %.0f MHz before the run (scaling_max_freq)",
                                    megahertz(*limit.at_start), megahertz(*limit.hardware)));

@@ -42,9 +42,9 @@ struct ThrottleReading {
 };
 
 /// From what the machine has of: Intel's counters; cooling devices that cap the clock; cpufreq's limit, where
-/// it falls below what it was at the start, and the firmware's below what the CPU can do; a Raspberry Pi's
-/// flags and its alarm of low voltage. A limit that was there before is somebody's choice: it is a note, not
-/// throttling.
+/// it falls below what it was at the start, and the firmware's below what the CPU can do (without boost,
+/// where the steps are listed); a Raspberry Pi's flags and its alarm of low voltage. A limit that was there
+/// before is somebody's choice: it is a note, not throttling.
 class ThrottleProbe {
  public:
   ThrottleProbe(const std::string& root, std::span<const int> cpus, RaspberryFirmware::Ioctl ioctl = nullptr);
@@ -58,7 +58,7 @@ class ThrottleProbe {
   };
   struct Limit {  ///< of CPUs whose clock Linux sets together, in kHz
     ProbeFile now, firmware;
-    std::optional<int64_t> at_start, hardware;
+    std::optional<int64_t> at_start, hardware;  ///< hardware's: without boost, where the steps are listed
   };
   struct Findings {
     bool known = false;

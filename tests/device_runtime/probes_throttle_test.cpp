@@ -90,6 +90,46 @@ TEST(Throttle, ShowsTheFirmwaresLimit) {
   EXPECT_EQ(probe.read().reason, "frequency capped at 800 MHz by the firmware (bios_limit)");
 }
 
+TEST(Throttle, TakesTheLackOfBoostForNoLimit) {
+  FakeRoot root;
+  // acpi-cpufreq: what limits are set in knows no boost, the highest clock of the CPU does.
+  root.write_all(kCpus + "0/cpufreq", {{"scaling_available_frequencies", "3400000 2800000 2200000 "},
+                                       {"scaling_max_freq", "3400000"},
+                                       {"bios_limit", "3400000"},
+                                       {"cpuinfo_max_freq", "4900000"}});
+  const int cpus[] = {0};
+  ThrottleProbe probe(root.path(), cpus);
+  EXPECT_THAT(probe.notes(), IsEmpty());
+  const ThrottleReading reading = probe.read();
+  EXPECT_FALSE(reading.throttled);
+  EXPECT_EQ(reading.reason, "");
+  root.write(kCpus + "0/cpufreq/bios_limit", "2200000\n");
+  EXPECT_EQ(probe.read().reason, "frequency capped at 2200 MHz by the firmware (bios_limit)");
+}
+
+TEST(Throttle, NotesALimitBelowTheHighestStep) {
+  FakeRoot root;
+  root.write_all(kCpus + "0/cpufreq", {{"scaling_available_frequencies", "600000 1200000 1800000 "},
+                                       {"scaling_max_freq", "1200000"},
+                                       {"cpuinfo_max_freq", "2400000"}});
+  const int cpus[] = {0};
+  EXPECT_THAT(ThrottleProbe(root.path(), cpus).notes(),
+              ElementsAre("clock: limited to 1200 of 1800 MHz before the run (scaling_max_freq)"));
+}
+
+TEST(Throttle, BelievesNoStepsThatCannotBeTrue) {
+  for (const char* steps : {"", "<unsupported>", "-5", "99999999999999999999", "0"}) {
+    FakeRoot root;
+    root.write_all(kCpus + "0/cpufreq", {{"scaling_available_frequencies", steps},
+                                         {"cpuinfo_max_freq", "3600000"},
+                                         {"bios_limit", "800000"}});
+    const int cpus[] = {0};
+    EXPECT_EQ(ThrottleProbe(root.path(), cpus).read().reason,
+              "frequency capped at 800 MHz by the firmware (bios_limit)")
+        << steps;
+  }
+}
+
 TEST(Throttle, SeesWhatHappenedBetweenReadingsOfARaspberryPi) {
   FakeRoot root;
   const std::string file = "/sys/devices/platform/soc/soc:firmware/get_throttled";
