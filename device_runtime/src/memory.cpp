@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "device_runtime/src/small_file.h"
 
@@ -18,6 +20,72 @@ namespace {
 uint64_t number_of(const std::string& text, const std::string& name) {
   const size_t at = ("\n" + text).find("\n" + name);
   return at == std::string::npos ? 0 : strtoull(text.c_str() + at + name.size(), nullptr, 10);
+}
+
+/// How a version of Linux's control groups shows memory, in bytes.
+struct GroupVersion {
+  const char* controller;  ///< by which /proc/self/cgroup names the group; "" for version 2
+  const char* mount;
+  const char *limit, *used;    ///< files of a group, itself and those within it together
+  const char *files, *shared;  ///< lines of its memory.stat: cached files, and shared memory among them
+};
+constexpr GroupVersion kGroupVersions[] = {
+    {"", "/sys/fs/cgroup", "/memory.max", "/memory.current", "file ", "shmem "},
+    {"memory", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_cache ",
+     "total_shmem "},
+};
+
+struct GroupLimit {
+  std::string folder;
+  const GroupVersion* version;
+  uint64_t bytes;
+};
+
+/// The group of that controller in the text of /proc/self/cgroup, lines "number:controllers:path", below its
+/// mount: "/system.slice/x.service", "" for the root or where there is none.
+std::string own_group(const std::string& text, std::string_view controller) {
+  const std::string wanted = "," + std::string(controller) + ",";
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    const size_t name = line.find(':') + 1, path = line.find(":/", name);
+    if (name == 0 || path == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(name, path - name) + ",";
+    if (controllers.find(wanted) == std::string::npos) continue;
+    return path + 2 == line.size() ? "" : line.substr(path + 1);
+  }
+  return "";
+}
+
+/// Limits of this process's control groups and of those around them, up to what is mounted: in a container
+/// with a namespace of its own, or where its own group is mounted as the root, that is all there is.
+std::vector<GroupLimit> group_limits(const std::string& root) {
+  std::vector<GroupLimit> limits;
+  const std::string groups = read_small_file(root + "/proc/self/cgroup");
+  for (const GroupVersion& version : kGroupVersions) {
+    std::string path = own_group(groups, version.controller);
+    for (bool more = true; more;) {
+      std::string folder = root + version.mount + path;
+      const auto limit = read_small_number(folder + version.limit);  // none where it is "max"
+      if (limit && *limit > 0) limits.push_back({std::move(folder), &version, static_cast<uint64_t>(*limit)});
+      more = !path.empty();
+      if (more) path.erase(path.rfind('/'));
+    }
+  }
+  return limits;
+}
+
+/// What the group may still take, in bytes.
+uint64_t left_of(const GroupLimit& group) {
+  const auto used = read_small_number(group.folder + group.version->used).value_or(0);
+  // The group's use includes cached files, which give way; shared memory counts as a file, and does not.
+  const std::string parts = read_small_file(group.folder + "/memory.stat");
+  const uint64_t files = number_of(parts, group.version->files);
+  const uint64_t shared = number_of(parts, group.version->shared);
+  const auto held = static_cast<uint64_t>(std::max<int64_t>(used, 0));
+  const uint64_t stays = held - std::min(held, files - std::min(files, shared));
+  return group.bytes - std::min(group.bytes, stays);
 }
 
 struct Unmapper {
@@ -89,15 +157,12 @@ bool has_huge_pages() {
   return modes.find("[always]") != std::string::npos || modes.find("[madvise]") != std::string::npos;
 }
 
-uint64_t usable_memory_bytes() {
+uint64_t usable_memory_bytes(const std::string& root) {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGESIZE);
   uint64_t total = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    const auto limit = read_small_number(path);
-    if (limit && *limit > 0 && (total == 0 || static_cast<uint64_t>(*limit) < total)) {
-      total = static_cast<uint64_t>(*limit);
-    }
+  for (const GroupLimit& group : group_limits(root)) {
+    if (total == 0 || group.bytes < total) total = group.bytes;
   }
   return total;
 }
@@ -111,18 +176,12 @@ uint64_t peak_resident_memory_bytes() {
   return strtoull(text.c_str() + at + sizeof kField - 1, nullptr, 10) * 1024;
 }
 
-std::optional<uint64_t> available_memory_bytes() {
-  const std::string text = read_small_file("/proc/meminfo");
+std::optional<uint64_t> available_memory_bytes(const std::string& root) {
+  const std::string text = read_small_file(root + "/proc/meminfo");
   if (text.find("MemAvailable:") == std::string::npos) return std::nullopt;
-  const uint64_t bytes = number_of(text, "MemAvailable:") * 1024;
-  const auto limit = read_small_number("/sys/fs/cgroup/memory.max");
-  const auto used = read_small_number("/sys/fs/cgroup/memory.current");
-  if (!limit || !used) return bytes;
-  // The group's use includes cached files, which give way; shared memory counts as a file, and does not.
-  const std::string parts = read_small_file("/sys/fs/cgroup/memory.stat");
-  const uint64_t files = number_of(parts, "file "), shared = number_of(parts, "shmem ");
-  const int64_t left = *limit - *used + static_cast<int64_t>(files - std::min(files, shared));
-  return std::min<uint64_t>(bytes, static_cast<uint64_t>(std::max<int64_t>(left, 0)));
+  uint64_t bytes = number_of(text, "MemAvailable:") * 1024;
+  for (const GroupLimit& group : group_limits(root)) bytes = std::min(bytes, left_of(group));
+  return bytes;
 }
 
 }  // namespace gantry::runtime

@@ -53,12 +53,13 @@ class AlignedBuffer {
 
 /// Large buffers get huge pages when they ask for them.
 bool has_huge_pages();
-/// Memory that this process may hope for: the machine's, or less under a control group's limit.
-uint64_t usable_memory_bytes();
+/// Memory that this process may hope for: the machine's, or less under the limit of its control group or
+/// of one around it. `root` is where /sys and /proc are: "" on a real machine.
+uint64_t usable_memory_bytes(const std::string& root = "");
 /// The most that has been resident of this process since it began with its program, 0 if unknown.
 uint64_t peak_resident_memory_bytes();
-/// Memory that this process could take now without pushing others out, by the machine and its control group's
-/// limit; absent where Linux does not say.
-std::optional<uint64_t> available_memory_bytes();
+/// Memory that this process could take now without pushing others out, by the machine and the limits of its
+/// control group and of those around it; absent where Linux does not say. `root` as above.
+std::optional<uint64_t> available_memory_bytes(const std::string& root = "");
 
 }  // namespace gantry::runtime

@@ -1,4 +1,4 @@
-// Probes on machines of other kinds, each a folder of files.
+// Probes, and what memory there is, on machines of other kinds, each a folder of files.
 #include "device_runtime/src/probes.h"
 
 #include <gmock/gmock.h>
@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "device_runtime/src/memory.h"
 #include "tests/device_runtime/fake_root.h"
 
 namespace gantry::runtime {
@@ -318,6 +321,57 @@ TEST(Load, WaitsUntilTicksSaySomething) {
   EXPECT_FALSE(load.read(false).others_share);
   own_seconds = 0.9;  // more than Linux has counted: nothing is left for others
   EXPECT_EQ(load.read(true).others_share, 0) << "30 ticks do at the end";
+}
+
+constexpr uint64_t kMiB = 1u << 20;
+
+/// That much, or what the machine under this test has.
+uint64_t at_most_of_machine(uint64_t bytes) {
+  return std::min(bytes, usable_memory_bytes("/nowhere"));
+}
+
+TEST(Memory, IsBoundedByTheControlGroupOfTheProcessAndThoseAroundIt) {
+  FakeRoot root;
+  root.write("/proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable:   33554432 kB\n");
+  root.write("/proc/self/cgroup", "0::/system.slice/gantry.service\n");
+  root.write_all("/sys/fs/cgroup/system.slice", {{"memory.max", "max"}, {"memory.current", "8589934592"}});
+  root.write_all("/sys/fs/cgroup/system.slice/gantry.service",
+                 {{"memory.max", "2147483648"},
+                  {"memory.current", "1610612736"},
+                  {"memory.stat", "anon 805306368\nfile 805306368\nfile_mapped 7\nshmem 268435456"}});
+  root.write("/sys/fs/cgroup/other.slice/memory.max", "1048576\n");
+  EXPECT_EQ(usable_memory_bytes(root.path()), at_most_of_machine(2048 * kMiB));
+  EXPECT_EQ(available_memory_bytes(root.path()), 1024 * kMiB) << "cached files give way, shared memory stays";
+  root.write("/sys/fs/cgroup/system.slice/memory.max", "1073741824\n");
+  EXPECT_EQ(usable_memory_bytes(root.path()), at_most_of_machine(1024 * kMiB));
+  EXPECT_EQ(available_memory_bytes(root.path()), 0u) << "those beside it have taken it all";
+}
+
+TEST(Memory, IsBoundedByControlGroupsOfVersion1) {
+  FakeRoot root;
+  root.write("/proc/meminfo", "MemAvailable: 33554432 kB\n");
+  root.write("/proc/self/cgroup",
+             "12:cpu,cpuacct:/cpus\n7:hugetlb,memory:/slurm/job_7\n1:name=systemd:/\n0::/x\n");
+  root.write_all("/sys/fs/cgroup/memory", {{"memory.limit_in_bytes", "9223372036854771712"},
+                                           {"memory.usage_in_bytes", "8589934592"}});
+  root.write_all("/sys/fs/cgroup/memory/slurm/job_7",
+                 {{"memory.limit_in_bytes", "1073741824"},
+                  {"memory.usage_in_bytes", "805306368"},
+                  {"memory.stat", "cache 7\ntotal_cache 536870912\ntotal_shmem 268435456"}});
+  EXPECT_EQ(usable_memory_bytes(root.path()), at_most_of_machine(1024 * kMiB));
+  EXPECT_EQ(available_memory_bytes(root.path()), 512 * kMiB);
+}
+
+TEST(Memory, IsBoundedByTheLimitThatAContainerShowsWhateverItsGroupIsCalled) {
+  for (const char* group :
+       {"0::/\n", "0::/docker/abc\n", "0::/../../x\n", "", "0::", "::/", "memory", "0::x:"}) {
+    FakeRoot root;
+    root.write("/proc/self/cgroup", group);
+    root.write("/proc/meminfo", "MemAvailable: 33554432 kB\n");
+    root.write_all("/sys/fs/cgroup", {{"memory.max", "1073741824"}, {"memory.current", "268435456"}});
+    EXPECT_EQ(usable_memory_bytes(root.path()), at_most_of_machine(1024 * kMiB)) << group;
+    EXPECT_EQ(available_memory_bytes(root.path()), 768 * kMiB) << group;
+  }
 }
 
 }  // namespace
