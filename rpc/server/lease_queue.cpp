@@ -111,7 +111,9 @@ void LeaseQueue::lose(const char* why, Time now) {
 /// Ends the ticket, as soon as none of its sessions measures.
 void LeaseQueue::close(Ticket& ticket, const char* why, Time now) {
   ticket.closed = true;
-  membership_.erase(ticket.owner);
+  // While others measured under it, its owner may have taken another one.
+  const auto own = membership_.find(ticket.owner);
+  if (own != membership_.end() && own->second == ticket.token) membership_.erase(own);
   if (!ticket.measuring.empty()) return;
   if (ticket.token == holder_) lose(why, now);
   erase(ticket.token, now);

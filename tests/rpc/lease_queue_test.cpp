@@ -231,6 +231,25 @@ TEST_F(Leases, TheLeaseOfADeadOwnerWaitsForWhatStillMeasuresUnderIt) {
   EXPECT_EQ(waiting(), std::vector<std::string>{"key11"}) << "it has one of its own now";
 }
 
+TEST_F(Leases, AnOwnerThatTakesAnotherLeaseKeepsItWhenTheFirstOneEnds) {
+  take(1);
+  granted();
+  ASSERT_TRUE(queue_.join(11, token_));
+  begin(11);
+  granted();
+  queue_.release(1, now_);
+  take(1);
+  EXPECT_THAT(granted(), IsEmpty()) << "it waits for what still measures under the first";
+  end(11);
+  EXPECT_THAT(granted(), ElementsAre(1));
+  begin(1);
+  EXPECT_THAT(granted(), ElementsAre(1)) << "under the lease that it has";
+  end(1);
+  queue_.release(1, now_);
+  EXPECT_EQ(holder(), "");
+  EXPECT_THAT(waiting(), IsEmpty());
+}
+
 TEST_F(Leases, AWaitingSessionThatEndsIsForgotten) {
   take(1);
   take(2);
