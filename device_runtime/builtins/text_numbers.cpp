@@ -1,6 +1,7 @@
 // Numbers as text, and back.
 #include <string.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -145,15 +146,35 @@ bool drop_plus(std::string_view& text) {
   return !text.starts_with('-') && !text.starts_with('+');
 }
 
-/// What from_chars cannot hold: infinite, or 0 where a negative exponent, or none behind "0.", says so.
+/// The exponent that is written at the end of a number, "e-10"; what has more than 64 bits is far beyond any
+/// place of a digit. 0 for "".
+int64_t written_exponent(std::string_view text) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2;
+  text.remove_prefix(std::min<size_t>(text.size(), 1));
+  if (text.starts_with('+')) text.remove_prefix(1);
+  int64_t exponent = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), exponent);
+  if (error == std::errc::result_out_of_range) return text.starts_with('-') ? -kMost : kMost;
+  return std::clamp(exponent, -kMost, kMost);
+}
+
+/// Whether a number as from_chars reads it, without a sign, is 1 or more: whether its first digit that
+/// is not 0 stands for ones or a higher power of ten.
+bool is_one_or_more(std::string_view text) {
+  const size_t end = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view digits = text.substr(0, end);
+  const size_t point = std::min(digits.find('.'), end), first = digits.find_first_of("123456789");
+  if (first == digits.npos) return false;
+  const auto place = static_cast<int64_t>(point) - static_cast<int64_t>(first);  // ones: 1, tenths: -1
+  return written_exponent(text.substr(end)) + (place > 0 ? place - 1 : place) >= 0;
+}
+
+/// What from_chars cannot hold: infinite, or 0.
 template <typename T>
 T beyond(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);
-  const size_t e = text.find_first_of("eE");
-  const bool tiny =
-      e != text.npos ? text.substr(e + 1).starts_with('-') : text.starts_with("0.") || text.starts_with('.');
-  const T size = tiny ? T{0} : std::numeric_limits<T>::infinity();
+  const T size = is_one_or_more(text) ? std::numeric_limits<T>::infinity() : T{0};
   return negative ? -size : size;
 }
 

@@ -176,6 +176,36 @@ TEST(Builtins, NumbersAreReadAsPythonReadsThem) {
       c.call("text.parse", {c.texts({1}, {"9223372036854775808"})}, {c.empty(ElementType::kI64, {1})}).ok());
 }
 
+// As Python's float() has them.
+TEST(Builtins, NumbersBeyondATypeAreInfiniteOrZeroByWhatTheyAreNotHowTheyAreWritten) {
+  const std::string zeros(400, '0'), many(30, '9');
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::pair<std::string, double> cases[] = {
+      {"1" + zeros, infinity},
+      {"1" + zeros + "e-10", infinity},
+      {"-1" + zeros + ".5E-10", -infinity},
+      {"1e+400", infinity},
+      {"0.001e400", infinity},
+      {"0." + zeros + "1", 0},
+      {"0." + zeros + "1e3", 0},
+      {"." + zeros + "1e+3", 0},
+      {"00." + zeros + "1", 0},
+      {"-00." + zeros + "1", -0.0},
+      {"1000e-400", 0},
+      {"0." + zeros + "1e" + many, infinity},
+      {"1" + zeros + "e-" + many, 0},
+      {"0e" + many, 0},
+  };
+  for (const auto& [text, expected] : cases) {
+    Caller c;
+    const auto value = c.empty(ElementType::kF64, {1});
+    const Status status = c.call("text.parse", {c.texts({1}, {text})}, {value});
+    ASSERT_TRUE(status.ok()) << text << ": " << status.message();
+    EXPECT_EQ(*value.as<double>(), expected) << text;
+    EXPECT_EQ(std::signbit(*value.as<double>()), std::signbit(expected)) << text;
+  }
+}
+
 TEST(Builtins, RanksOrderTexts) {
   Caller c;
   const auto ranks = c.empty(ElementType::kI64, {5});
