@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,8 +157,11 @@ GpuList describe_gpus() {
 GpuList describe_gpus_in_child(int timeout_ms) {
   int ends[2];
   if (pipe(ends) != 0) return {{}, "the system refuses a pipe"};
+  const pid_t asker = getpid();
   const pid_t child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != asker) _exit(0);
     close(ends[0]);
     signal(SIGPIPE, SIG_IGN);
     static FlatList flat;

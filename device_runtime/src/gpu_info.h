@@ -30,7 +30,7 @@ struct GpuList {
 /// Starts NVIDIA's driver in this process: see cuda::driver.
 GpuList describe_gpus();
 /// As describe_gpus in a child process, so that this one may fork. A driver that does not answer within
-/// `timeout_ms` is a problem.
+/// `timeout_ms` is a problem. The child has open what this process has; it ends with the thread that asks.
 GpuList describe_gpus_in_child(int timeout_ms = 15000);
 
 /// What changes while a GPU works; members without a value are not shown by this machine.

@@ -1,14 +1,18 @@
 // Boards with a GPU, with the stand-in for its driver: the server is a process of its own and finds it there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "rpc/client/client.h"
 #include "tests/device_runtime/cuda_module.h"
+#include "tests/rpc/raw_client.h"
 #include "tests/support/server_process.h"
 #include "tests/support/system_calls.h"
 #include "tests/support/test_module.h"
@@ -38,6 +42,7 @@ class GpuBoard {
     options.address = server_->address();
     return BoardClient::connect(options);
   }
+  const ServerProcess& server() const { return *server_; }
 
  private:
   std::optional<ServerProcess> server_;
@@ -105,6 +110,29 @@ TEST(GpuBoard, SaysWhyItHasNone) {
   const Error error = failure_of([&] { load(*client); });
   EXPECT_EQ(error.kind(), ErrorKind::kRequest);
   EXPECT_THAT(error.what(), HasSubstr("finds no GPU"));
+}
+
+TEST(GpuBoard, AskingADriverThatIsSilentOutlivesNoSession) {
+  const GpuBoard board("FAKE_CUDA_SILENT", "1");
+  testing_client::RawClient client(board.server().port());
+  wire::GetBoardInfoT request;
+  request.gpus = true;
+  ASSERT_TRUE(client.send(make_request(request)));
+  std::vector<int> processes;
+  for (int i = 0; i < 500 && processes.size() < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    processes = board.server().processes();
+  }
+  ASSERT_EQ(processes.size(), 3u) << "the server, the session, and its child that asks";
+  ASSERT_EQ(::kill(processes[1], SIGKILL), 0);
+  std::string end;
+  try {
+    client.receive();
+  } catch (const std::runtime_error& error) {
+    end = error.what();
+  }
+  EXPECT_EQ(end, "the board closed the connection") << "the child has it open, too";
+  if (HasFailure()) ::kill(processes[2], SIGKILL);
 }
 
 TEST(GpuBoard, RunsAndTimesAModule) {

@@ -178,6 +178,7 @@ EXPORT FakeCudaCounters fake_cuda_counters() {
 
 EXPORT int cuInit(unsigned) {
   read_settings();
+  while (setting("FAKE_CUDA_SILENT", 0) != 0) ::usleep(1000);
   state().initialised = true;
   return state().devices == 0 ? kNoDevice : 0;
 }

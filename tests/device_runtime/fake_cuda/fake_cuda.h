@@ -9,6 +9,7 @@
 //   FAKE_CUDA_MEMORY=BYTES    of every GPU; default 1 GiB
 //   FAKE_CUDA_FAULT=N         the Nth kernel executed (from 1) faults with an illegal address
 //   FAKE_CUDA_HANG=N          the Nth kernel executed never ends
+//   FAKE_CUDA_SILENT=1        cuInit never returns
 //   FAKE_CUDA_NO_CAPTURE=1    streams cannot be captured
 //   FAKE_CUDA_GRAPHS=N        there is memory for N executable graphs at a time; default: for any number
 //
