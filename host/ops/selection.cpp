@@ -203,13 +203,20 @@ class Rows {
       b_.when(eq(sign(), Expr(0)), [&] {
         const Expr x = ops::widen(load(b_.input(0), i * columns_ + column));
         const Expr y = ops::widen(load(b_.input(0), j * columns_ + column));
-        b_.emit(store(sign_, 0, select(lt(x, y), Expr(-1), select(lt(y, x), Expr(1), Expr(0)))));
+        b_.emit(store(sign_, 0, select(before(x, y), Expr(-1), select(before(y, x), Expr(1), Expr(0)))));
       });
     });
   }
   Expr sign() const { return load(sign_, 0); }
 
  private:
+  /// NaN comes after every number and is equal to NaN, as topk has it: an order of all elements.
+  Expr before(const Expr& x, const Expr& y) const {
+    if (!is_float(dtype_)) return lt(x, y);
+    const auto is_nan = [](const Expr& e) { return call(MathFn::kIsNan, {e}); };
+    return lt(x, y) || (is_nan(y) && logical_not(is_nan(x)));
+  }
+
   LoopBuilder& b_;
   DType dtype_;
   Expr count_, columns_;

@@ -161,6 +161,29 @@ TEST(Unique, OfTruthsFalseComesFirst) {
   EXPECT_THAT(integers(3, 2), ElementsAre(1, 3));
 }
 
+// As NumPy's unique has them.
+TEST(Unique, NaNIsOneElementAfterTheNumbers) {
+  const float nan = std::nanf("");
+  OneNode node("", "Unique", 11, 4);
+  node.input<float>(DType::kF32, {4}, {nan, 1, nan, 1});
+  const std::vector<ConstantPtr> results = node.results();
+  ASSERT_EQ(results[0]->type.shape, Shape{2});
+  EXPECT_THAT(std::vector<float>(results[0]->as<float>(), results[0]->as<float>() + 2),
+              ElementsAre(1, ::testing::IsNan()));
+  const auto integers = [&](size_t i, size_t count) {
+    return std::vector<int64_t>(results[i]->as<int64_t>(), results[i]->as<int64_t>() + count);
+  };
+  EXPECT_THAT(integers(1, 2), ElementsAre(1, 0));
+  EXPECT_THAT(integers(2, 4), ElementsAre(1, 0, 1, 0));
+  EXPECT_THAT(integers(3, 2), ElementsAre(2, 2));
+}
+
+TEST(Unique, OfRowsHasThoseOfNaNLast) {
+  OneNode node("", "Unique", 11);
+  node.input<float>(DType::kF32, {3, 1}, {2, std::nanf(""), 1}).with("axis", int64_t{0});
+  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(1, 2, ::testing::IsNan()));
+}
+
 TEST(Unique, OfNothingIsNothing) {
   using namespace model_text;  // NOLINT
   const std::string outputs = "y first inverse counts";
