@@ -150,23 +150,36 @@ void convert_constant_of_shape(NodeImport& n) {
   n.set(0, n.broadcast(n.constant_value(value, "fill"), shape));
 }
 
-/// As many steps as numpy.arange makes of the numbers.
+/// How many steps numpy.arange makes of floats: i64.
+Term steps_of_floats(const Term& start, const Term& limit, const Term& delta) {
+  const Term span = limit.cast(DType::kF64) - start.cast(DType::kF64);
+  return maximum(ceil(span / delta.cast(DType::kF64)), 0).cast(DType::kI64);
+}
+
+/// The same of integers, which f64 may not hold: distances between two of i64 are of u64, where they wrap
+/// around to what they are. Less than none where delta is 0: no range has such a size.
+Term steps_of_integers(const Term& start, const Term& limit, const Term& delta) {
+  const Term from = start.cast(DType::kI64), to = limit.cast(DType::kI64), by = delta.cast(DType::kI64);
+  const Term from_u64 = from.cast(DType::kU64), to_u64 = to.cast(DType::kU64), by_u64 = by.cast(DType::kU64);
+  const Term is_up = less(by.number_like(0), by);
+  const Term distance = where(is_up, to_u64 - from_u64, from_u64 - to_u64);
+  const Term stride = where(is_up, by_u64, 0.0 - by_u64);
+  const Term steps = ((distance - 1.0) / stride + 1.0).cast(DType::kI64);
+  const Term has_any = where(is_up, less(from, to), less(to, from));
+  return where(equal(by, by.number_like(0)), -1, where(has_any, steps, 0));
+}
+
 void range_by_data(NodeImport& n) {
   const auto number = [&](size_t i) {
     if (provably_different(element_count(n.type(i).shape), 1)) n.fail("needs scalars");
-    return n.reshape(n.input(i), {});
+    return Term::input(n, i).reshaped({});
   };
-  Value *start = number(0), *limit = number(1);
-  Value* delta = n.has(2) ? number(2) : n.scalar(start->type.dtype, 1);
-  const auto wide = [&](Value* x) { return n.cast(x, DType::kF64); };
-  Value* span = n.add(op::subtract, {wide(limit), wide(start)});
-  Value* steps = n.add(op::ceil, {n.add(op::divide, {span, wide(delta)})});
-  Value* count = n.cast(n.add(op::maximum, {steps, n.scalar(DType::kF64, 0)}), DType::kI64);
-  auto attrs = std::make_shared<ArangeAttrs>();
-  attrs->step = 1;
-  attrs->count = n.bind(count, "range")[0];
-  Value* index = n.cast(n.add(op::arange, {}, attrs), start->type.dtype);
-  n.set(0, n.add(op::add, {n.add(op::multiply, {index, delta}), start}));
+  const Term start = number(0), limit = number(1);
+  const Term delta = n.has(2) ? number(2) : start.number_like(1);
+  const Term count = is_float(start.dtype()) ? steps_of_floats(start, limit, delta)
+                                             : steps_of_integers(start, limit, delta);
+  const Term index = Term::range(n, n.bind(count, "range")[0]).cast(start.dtype());
+  n.set(0, index * delta + start);
 }
 
 /// com.microsoft's may have no delta, which is 1 then.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/onnx/model_text.h"
 #include "tests/onnx/one_node.h"
@@ -144,6 +145,22 @@ TEST(Erf, OfIntegersIsCutOffAfterItIsAFloat) {
   OneNode erf("", "Erf", 9);
   erf.input<int32_t>(DType::kI32, {6}, {0, 1, 3, 4, 9, -4});
   EXPECT_THAT(erf.run<int32_t>(DType::kI32), ElementsAre(0, 0, 0, 1, 1, -1));
+}
+
+// No double tells the ends of the first from each other; those of the last are farther apart than i64 holds.
+TEST(Range, OfIntegersThatNoDoubleHoldsHasAsManyAsThereAre) {
+  const auto range = [](int64_t start, int64_t limit, int64_t delta) {
+    OneNode node("", "Range", 11);
+    for (const int64_t number : {start, limit, delta}) node.input<int64_t>(DType::kI64, {}, {number});
+    return node.run<int64_t>(DType::kI64);
+  };
+  constexpr int64_t kFar = int64_t{1} << 60, kLeast = std::numeric_limits<int64_t>::min();
+  EXPECT_THAT(range(kFar + 1, kFar + 6, 1), ElementsAre(kFar + 1, kFar + 2, kFar + 3, kFar + 4, kFar + 5));
+  EXPECT_THAT(range(-kFar, -kFar - 5, -2), ElementsAre(-kFar, -kFar - 2, -kFar - 4));
+  EXPECT_THAT(range(kFar + 1, kFar + 1, 1), ElementsAre());
+  EXPECT_THAT(range(kFar + 1, kFar, 1), ElementsAre());
+  EXPECT_THAT(range(-(kLeast + 1), kLeast, kLeast), ElementsAre(-(kLeast + 1), -1));
+  EXPECT_THROW(range(0, 5, 0), Error);
 }
 
 TEST(Unique, OfTruthsFalseComesFirst) {
