@@ -1,3 +1,5 @@
+  if (are_far_apart(a, b))
+    return least_difference(a, b).value_or(0) > 0 || least_difference(b, a).value_or(0) > 0;
 // Polynomial arithmetic, substitution and evaluation of dimensions.
 #include "host/graph/dim.h"
 
@@ -5,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include "host/graph/dim_at_least.h"
 #include "host/graph/dim_broadcast.h"
 #include "host/graph/dim_node.h"
 #include "host/support/error.h"
@@ -401,6 +404,7 @@ Dim ceildiv(const Dim& a, const Dim& b) {
 }
 
 bool provably_different(const Dim& a, const Dim& b) {
+  if (are_far_apart(a, b)) return least_difference(a, b).value_or(0) > 0 || least_difference(b, a).value_or(0) > 0;
   const auto difference = (a - b).constant();
   return difference && *difference != 0;
 }

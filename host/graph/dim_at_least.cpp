@@ -1,5 +1,7 @@
 #include "host/graph/dim_at_least.h"
 
+#include <limits>
+
 #include "host/graph/dim_node.h"
 
 namespace gantry {
@@ -30,6 +32,15 @@ std::vector<DimAtLeast> simplest_at_least(const Dim& dim, int64_t least) {
     return both;
   }
   return {{dim, least}};
+}
+
+std::optional<int64_t> least_difference(const Dim& a, const Dim& b) {
+  if (!are_far_apart(a, b)) return (a - b).lower_bound();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  const int64_t low = bounds_of(a).low.value_or(kLeast), high = bounds_of(b).high.value_or(kMost);
+  int64_t difference;
+  if (__builtin_sub_overflow(low, high, &difference)) return low < high ? kLeast : kMost;
+  return difference;
 }
 
 }  // namespace gantry

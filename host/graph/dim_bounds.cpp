@@ -1,5 +1,6 @@
 // What is known of a dimension's value when every symbol is in its range.
 #include <algorithm>
+#include <limits>
 
 #include "host/graph/dim_node.h"
 
@@ -156,6 +157,19 @@ DimBounds bounds_of(const Dim& dim) {
   int steps = 16;  // each replaces a function by its operands, in up to two ways
   if (DimNode::terms_of(dim).size() > 1) bounds.low = related_low(dim, steps);
   return bounds;
+}
+
+int64_t constant_term(const Dim& dim) {
+  const Terms& terms = DimNode::terms_of(dim);
+  return !terms.empty() && terms.back().factors.empty() ? terms.back().coefficient : 0;
+}
+
+bool are_far_apart(const Dim& a, const Dim& b) {
+  constexpr int64_t kFar = int64_t{1} << 62;
+  const int64_t x = constant_term(a), y = constant_term(b);
+  int64_t difference;
+  return __builtin_sub_overflow(x, y, &difference) || difference > kFar || difference < -kFar ||
+         y == std::numeric_limits<int64_t>::min();
 }
 
 }  // namespace gantry

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "host/graph/dim_at_least.h"
 #include "host/graph/dim_node.h"
 #include "host/support/error.h"
 
@@ -81,11 +82,6 @@ Dim common_monomial(const Dim& a, const Dim& b) {
     }
   }
   return monomial(std::max<int64_t>(divisor, 1), common.value_or(Factors{}));
-}
-
-int64_t constant_term(const Dim& a) {
-  const Terms& terms = DimNode::terms_of(a);
-  return !terms.empty() && terms.back().factors.empty() ? terms.back().coefficient : 0;
 }
 
 // Greatest common divisor of `start` and the coefficients of all terms but the constant.
@@ -179,7 +175,7 @@ void flatten(AtomKind kind, const Dim& dim, std::vector<Dim>& operands) {
 
 // True if a maximum (minimum) that has `better` among its operands does not need `other`.
 bool dominates(AtomKind kind, const Dim& better, const Dim& other) {
-  const auto low = bounds_of(kind == AtomKind::kMax ? better - other : other - better).low;
+  const auto low = kind == AtomKind::kMax ? least_difference(better, other) : least_difference(other, better);
   return low && *low >= 0;
 }
 

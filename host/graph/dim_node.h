@@ -19,6 +19,8 @@ struct DimBounds {
   std::optional<int64_t> low, high;
 };
 DimBounds bounds_of(const Dim& dim);
+/// Whether the constants in a and b are so far apart that a - b, or what follows from it, may overflow.
+bool are_far_apart(const Dim& a, const Dim& b);
 
 /// What a polynomial is over: a symbol, or a function of two dimensions that does not simplify.
 struct DimAtom {
@@ -62,6 +64,9 @@ struct DimNode {
 int compare_factors(const Factors& a, const Factors& b);
 /// The factors of `all` without those of `part`, or nothing if `part` does not divide it.
 std::optional<Factors> divide_factors(const Factors& all, const Factors& part);
+
+/// The term without factors; 0 where there is none.
+int64_t constant_term(const Dim& dim);
 
 // Arithmetic that reports overflow as a user error.
 int64_t checked_add(int64_t a, int64_t b);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "host/graph/dim_at_least.h"
 #include "host/onnx/contents_rules.h"
 #include "host/onnx/node_import.h"
 #include "host/tensor/fold.h"
@@ -104,9 +105,7 @@ std::optional<Dim> truncated_remainder(const Dim& a, const Dim& b) {
 
 /// a < b, if that is certain for all symbol values.
 std::optional<Dim> certainly_less(const Dim& a, const Dim& b) {
-  // How far apart numbers are may fit into no dimension.
-  if (a.is_constant() && b.is_constant()) return Dim(a.value() < b.value() ? 1 : 0);
-  auto forward = (b - a).lower_bound(), backward = (a - b).lower_bound();
+  const auto forward = least_difference(b, a), backward = least_difference(a, b);
   if (forward && *forward > 0) return Dim(1);
   if (backward && *backward >= 0) return Dim(0);
   return std::nullopt;
@@ -114,7 +113,6 @@ std::optional<Dim> certainly_less(const Dim& a, const Dim& b) {
 
 std::optional<Dim> certainly_equal(const Dim& a, const Dim& b) {
   if (a == b) return Dim(1);
-  if (a.is_constant() && b.is_constant()) return Dim(0);
   auto less = certainly_less(a, b), greater = certainly_less(b, a);
   bool different = provably_different(a, b) || (less && *less == Dim(1)) || (greater && *greater == Dim(1));
   return different ? std::optional(Dim(0)) : std::nullopt;

@@ -1,13 +1,13 @@
 // min and max of dimensions that stay simple where an order is certain.
 #pragma once
 
-#include "host/graph/dim.h"
+#include "host/graph/dim_at_least.h"
 
 namespace gantry {
 
 /// a <= b for all symbol values, as far as can be told.
 inline bool certainly_at_most(const Dim& a, const Dim& b) {
-  auto low = (b - a).lower_bound();
+  const auto low = least_difference(b, a);
   return low && *low >= 0;
 }
 inline Dim smaller(const Dim& a, const Dim& b) {

@@ -112,6 +112,19 @@ TEST(Dim, MaximumAndMinimumUseLowerBounds) {
   EXPECT_EQ(max(N, 1).str(), "max(1, N)");
 }
 
+TEST(Dim, MaximumAndMinimumTakeTheEndsOfSixtyFourBits) {
+  const int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  for (const Dim& dim : {N, N + 5, N - 5, 5 - N, floordiv(N + 3, 4), Dim(7), Dim(-7)}) {
+    EXPECT_EQ(max(dim, least), dim);
+    EXPECT_EQ(min(dim, least), Dim(least)) << dim.str();
+    EXPECT_EQ(max(dim, most), Dim(most)) << dim.str();
+    EXPECT_EQ(min(dim, most), dim);
+  }
+  EXPECT_EQ(max(N + 5, least + 1), N + 5);
+  EXPECT_TRUE(provably_different(N, least));
+  EXPECT_TRUE(provably_different(most, -1));
+}
+
 TEST(Dim, LowerBoundsHoldForSymbolsFromZero) {
   EXPECT_EQ((N * T + 3).lower_bound(), 3);
   EXPECT_EQ((N - 1).lower_bound(), -1);

@@ -394,6 +394,29 @@ TEST(KnownNumbers, OfTheWidestTypeMayBeItsLast) {
   }
 }
 
+TEST(SymbolicContents, AreComparedWithTheEndsOfTheirType) {
+  const std::string values = open_input("x", "N 3") + node("Shape", "x", "n", integer("end", 1)) +
+                             integers("least", "-9223372036854775808") +
+                             integers("most", "9223372036854775807") + integers("one", "1") +
+                             node("Sub", "n one", "less");
+  const auto size_by = [&](const std::string& nodes) {
+    const Graph graph = imported_graph(values + nodes + node("ConstantOfShape", "size", "y"), "y");
+    return graph.main.outputs[0]->type.shape;
+  };
+  const Dim n = Dim::symbol("N");
+  EXPECT_EQ(size_by(node("Max", "n least", "size")), Shape{n});
+  EXPECT_EQ(size_by(node("Min", "most n", "size")), Shape{n});
+  EXPECT_EQ(size_by(node("Min", "less most", "clamped") + node("Add", "clamped one", "size")), Shape{n});
+  const std::string both = node("Concat", "least n", "both", integer("axis", 0));
+  EXPECT_EQ(size_by(both + node("ReduceMax", "both", "size")), Shape{n});
+  const auto chosen = [&](const char* op, const char* inputs) {
+    return size_by(node(op, inputs, "c") + node("Where", "c n one", "size"));
+  };
+  EXPECT_EQ(chosen("Greater", "n least"), Shape{n});
+  EXPECT_EQ(chosen("Less", "n least"), Shape{1});
+  EXPECT_EQ(chosen("Equal", "n least"), Shape{1});
+}
+
 // Of a reduction without axes that is told to do nothing then.
 TEST(SymbolicContents, StayWhereNothingIsReduced) {
   const Inputs inputs = {{"x", random({2, 3}, 1)}};
