@@ -111,7 +111,7 @@ void convert_trilu(NodeImport& n) {
   attrs->upper = n.integer("upper", 1) != 0;
   if (n.has(1) && !n.contents(1)) return trilu_at_run_time(n, attrs->upper);
   if (n.has(1)) {
-    attrs->k = one_dim(n, 1, "k");
+    attrs->k = one_dim(n, 1, "k", Elements::kSigned);
     if (const auto known = attrs->k.constant())
       attrs->k = std::clamp<int64_t>(*known, -(int64_t{1} << 40), int64_t{1} << 40);
   }

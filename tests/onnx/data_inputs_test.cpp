@@ -353,6 +353,13 @@ TEST(PadByData, ReadsNothingOutsideOfItsData) {
   expect_near(padded("wrap", 5, 0), {2, 3, 1, 2, 3, 1, 2, 3}, 0);
   expect_near(padded("edge", 1, -2), {1, 1}, 0);
 }
+// Rows are 4 5 6, 7 8 9 and zeros where the first one is cut; below the diagonal of -1 there is the 7.
+TEST(PadByData, AmountsMayBeADiagonalTooThatIsNegative) {
+  const Inputs inputs{{"x", {{3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}}, {"p", {{4}, {-1, 0, 1, 0}, DType::kI64}}};
+  const std::string nodes = known("first", {{}, {0}, DType::kI64}) + node("Pad", "x p", "y") +
+                            node("Gather", "p first", "k") + node("Trilu", "y k", "z", integer("upper", 0));
+  expect_near(results(parse(nodes, inputs, "z", kNewest), inputs)[0], {0, 0, 0, 7, 0, 0, 0, 0, 0}, 0);
+}
 TEST(PadByData, AmountsThatAreSizesTooMustNotBeNegative) {
   const std::string nodes =
       node("Pad", "x p", "a") + node("ConstantOfShape", "p", "b") + node("Size", "b", "c");
