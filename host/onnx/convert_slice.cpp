@@ -25,11 +25,27 @@ Dim counted_from_begin(const Dim& given, const Dim& extent, const Dim& low) {
   return given + extent * min(1, max(0, -1 * given));
 }
 
+constexpr int64_t kBeyondAnyAxis = int64_t{1} << 40;
+
+/// Whether a bound as written lies behind all elements, or before all. Of an open axis that is said of the ends
+/// of i32 too, by which exporters mean those of any axis.
+bool is_behind_all(const Dim& given, const Dim& extent) {
+  const auto bound = given.constant(), count = extent.constant();
+  if (!bound) return false;
+  if (count) return *bound >= *count;
+  return *bound >= kBeyondAnyAxis || *bound == std::numeric_limits<int32_t>::max();
+}
+bool is_before_all(const Dim& given, const Dim& extent) {
+  const auto bound = given.constant(), count = extent.constant();
+  if (!bound) return false;
+  if (count) return *bound < -*count;
+  return *bound <= -kBeyondAnyAxis || *bound == std::numeric_limits<int32_t>::min();
+}
+
 /// A bound as written -> a position: clamped to [low, high], or high if that is the lower one.
 Dim position(const Dim& given, const Dim& extent, const Dim& low, const Dim& high) {
-  if (given.is_constant() && given.value() >= std::numeric_limits<int32_t>::max()) return high;
-  const bool before_all = given.is_constant() && given.value() <= std::numeric_limits<int32_t>::min();
-  const Dim counted = before_all ? low : counted_from_begin(given, extent, low);
+  if (is_behind_all(given, extent)) return high;
+  const Dim counted = is_before_all(given, extent) ? low : counted_from_begin(given, extent, low);
   if (certainly_at_most(high, counted)) return high;
   const Dim inside = larger(low, smaller(counted, high));
   return certainly_at_most(low, high) ? inside : smaller(inside, high);

@@ -5,6 +5,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "host/onnx/import.h"
 #include "host/ops/movement.h"
@@ -76,6 +77,21 @@ TEST(Slice, TakesWhatOnnxDefinesForBoundsInsideAndOutside) {
 
 TEST(Slice, OfAShapeTakesTheSame) {
   for (int64_t extent : {0, 1, 2, 7}) expect_slices_as_defined<int64_t>(extent, "7", "int64_data");
+}
+
+TEST(Slice, OfAnAxisOfMoreThanTwoToThe31stTakesBoundsBeyondThat) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMostOfI32 = std::numeric_limits<int32_t>::max();
+  const std::string long_axis =
+      "input { name: 'x' type { tensor_type { elem_type: 2 shape { dim { dim_value: 3000000000 } } } } } ";
+  const auto extent = [&](int64_t start, int64_t end) {
+    const Graph graph = import(long_axis + integers("start", start) + integers("end", end) +
+                               node("Slice", {"x", "start", "end"}, "y"));
+    return graph.main.outputs[0]->type.shape[0];
+  };
+  EXPECT_EQ(extent(0, 2200000000), Dim(int64_t{2200000000}));
+  EXPECT_EQ(extent(-2200000000, kMost), Dim(int64_t{2200000000}));
+  EXPECT_EQ(extent(kMostOfI32, kMost), Dim(3000000000 - kMostOfI32));
 }
 
 const std::string kAnyLength =
