@@ -2,6 +2,8 @@
 // region.
 #include "host/ops/roi.h"
 
+#include <cmath>
+
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
 #include "host/ops/readable.h"
@@ -191,9 +193,13 @@ struct Span {
 };
 Span span_of(const RoiNest& nest, double scale, const Expr& low, const Expr& high, int64_t parts,
              const Expr& index, const Expr& extent) {
-  // Half away from zero, as the original has it.
+  // Half away from zero, as the original has it. What is added is the number before a half: it makes one of a
+  // half, but not of what is just below.
+  const bool is_double = nest.wide == DType::kF64;
+  const double half = is_double ? std::nextafter(0.5, 0.0) : double{std::nextafter(0.5F, 0.0F)};
   const auto rounded = [&](const Expr& v) {
-    return call(MathFn::kFloor, {v * nest.number(scale) + nest.number(0.5)});
+    const Expr x = v * nest.number(scale);
+    return call(MathFn::kTrunc, {x + select(lt(x, nest.number(0)), nest.number(-half), nest.number(half))});
   };
   const Expr first = rounded(low), length = max(rounded(high) - first + nest.number(1), nest.number(1));
   const Expr each = length / nest.number(static_cast<double>(parts));
