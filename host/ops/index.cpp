@@ -157,8 +157,8 @@ Expr one_hot(const Node& node, const std::vector<Tensor>& in, const std::vector<
   std::vector<Expr> at = i;
   at.erase(at.begin() + attrs.axis);
   Expr index = cast(DType::kI64, ops::widen(in[0](at)));
-  Expr depth(attrs.depth);
-  index = select(lt(index, 0), index + depth, index);
+  // What is negative here of u64 is beyond any depth, and no class.
+  if (!is_unsigned_int(in[0].dtype())) index = select(lt(index, 0), index + Expr(attrs.depth), index);
   return select(eq(index, i[static_cast<size_t>(attrs.axis)]), in[1]({Expr(1)}), in[1]({Expr(0)}));
 }
 

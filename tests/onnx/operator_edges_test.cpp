@@ -163,6 +163,14 @@ TEST(Range, OfIntegersThatNoDoubleHoldsHasAsManyAsThereAre) {
   EXPECT_THROW(range(0, 5, 0), Error);
 }
 
+TEST(OneHot, OfUnsignedIndicesCountsNoneFromTheEnd) {
+  OneNode node("", "OneHot", 11);
+  node.input<uint64_t>(DType::kU64, {2}, {std::numeric_limits<uint64_t>::max(), 1})
+      .input<int64_t>(DType::kI64, {1}, {3})
+      .input<float>(DType::kF32, {2}, {0, 1});
+  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(0, 0, 0, 0, 1, 0));
+}
+
 TEST(Unique, OfTruthsFalseComesFirst) {
   OneNode node("", "Unique", 11, 4);
   node.input<uint8_t>(DType::kBool, {4}, {1, 0, 1, 1});
