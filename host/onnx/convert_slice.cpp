@@ -222,8 +222,9 @@ Shape pad_amounts(NodeImport& n) {
   if (!n.has(3)) n.assume_length(1, static_cast<int64_t>(2 * rank));
   const Shape pads = pad_list(n);
   std::vector<int64_t> axes;
-  if (n.has(3)) axes = n.integers(3, "axes");
-  if (axes.empty()) {
+  if (n.has(3)) {
+    axes = n.integers(3, "axes");
+  } else {
     for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
   }
   if (pads.size() != 2 * axes.size())

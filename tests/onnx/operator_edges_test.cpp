@@ -269,6 +269,15 @@ TEST(Pad, TakesIntegersThatNoDoubleHolds) {
               ElementsAre(9007199254740993, 1, 2, 9007199254740993, 9007199254740993));
 }
 
+// Unlike no list of axes, which means all of them.
+TEST(Pad, OfAnEmptyListOfAxesIsItsData) {
+  using namespace model_text;  // NOLINT
+  const Inputs inputs{{"x", {{2}, {1, 2}}}};
+  const std::string nodes =
+      "initializer { name: 'none' dims: 0 data_type: 7 } " + node("Pad", "x none - none", "y");
+  EXPECT_THAT(results(parse(nodes, inputs, "y", kNewest), inputs).at(0), ElementsAre(1, 2));
+}
+
 // How many dimensions the result has must not depend on an open one.
 TEST(Squeeze, OfAxesThatNobodyNamesNeedsOpenOnesToBeOtherThan1) {
   const std::string text =
