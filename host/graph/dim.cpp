@@ -1,5 +1,3 @@
-  if (are_far_apart(a, b))
-    return least_difference(a, b).value_or(0) > 0 || least_difference(b, a).value_or(0) > 0;
 // Polynomial arithmetic, substitution and evaluation of dimensions.
 #include "host/graph/dim.h"
 
