@@ -97,7 +97,7 @@ ModuleBuilder::ModuleBuilder(const Graph& graph) {
     manifest.inputs.push_back(tensor_info(input->name, input->type));
   for (size_t i = 0; i < graph.main.outputs.size(); ++i) {
     const Value* output = graph.main.outputs[i];
-    // A graph read from text has no names but those of its values.
+    // A graph that is no file may have no names but those of its values.
     const std::string& name = i < graph.main.output_names.size() ? graph.main.output_names[i] : output->name;
     manifest.outputs.push_back(tensor_info(name, output->type));
   }

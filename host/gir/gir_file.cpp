@@ -52,6 +52,13 @@ std::map<std::string, Dim> sizes_of(const GivenSizes& given, const std::vector<V
   return size_bindings(given_sizes(given, inputs));
 }
 
+/// Outputs without names of their own are called as their values are, whatever values passes put in their place:
+/// one that takes that of two outputs has one name.
+void name_outputs(Function& main) {
+  if (!main.output_names.empty()) return;
+  for (const Value* output : main.outputs) main.output_names.push_back(output->name);
+}
+
 }  // namespace
 
 bool is_gir_file(const std::filesystem::path& path) {
@@ -79,6 +86,7 @@ Graph read_gir_text(std::string_view text, const std::filesystem::path& path, co
   };
   Graph graph = parse_program(text, ops, passes, source);
   if (graph.model_name.empty()) graph.model_name = path.stem().string();
+  name_outputs(graph.main);
   return graph;
 }
 

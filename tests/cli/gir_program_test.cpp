@@ -287,6 +287,25 @@ TEST_F(Gir, OptRunsThePassesThatAreNamedAndSaysWhatEachDid) {
   EXPECT_THAT(all, AllOf(HasSubstr("fused("), HasSubstr("// place_devices: not for ")));
 }
 
+TEST_F(Gir, OutputsWithoutNamesKeepThoseOfTheirValuesBehindPasses) {
+  folders_.write("a.gir", R"(fn @main(%x: Tensor[(4), f32]) -> (Tensor[(4), f32], Tensor[(4), f32]) {
+  %a = exp(%x)
+  %b = exp(%x)
+  return %a, %b
+}
+)");
+  expect_done({"opt", "a.gir", "-o", "b.gir"});
+  EXPECT_THAT(read("b.gir"), AllOf(HasSubstr(" as \"a\""), HasSubstr(" as \"b\"")));
+  expect_done({"ir", "a.gir", "--after", "eliminate_common_subexpr", "-o", "c.gir"});
+  for (const std::string name : {"a", "b", "c"}) {
+    expect_done({"compile", name + ".gir", "-o", name + ".gmod"});
+    const json outputs = json::parse(gantry({"inspect", name + ".gmod", "--json"}).out)["outputs"];
+    ASSERT_EQ(outputs.size(), 2U) << name;
+    EXPECT_EQ(outputs[0]["name"], "a") << name;
+    EXPECT_EQ(outputs[1]["name"], "b") << name;
+  }
+}
+
 TEST_F(Gir, StoppedTextComputesTheSameAtEveryNumberOfRewrites) {
   expect_done({"zoo", "bert_tiny", "-o", "m.onnx"});
   expect_done({"run", "m.onnx", "--random=3", "--output", "expected.npy"});
