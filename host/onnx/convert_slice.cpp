@@ -110,6 +110,22 @@ void convert_slice_10(NodeImport& n) {
 
 // --- Split
 
+/// The sizes of that many equal parts; `uneven`: of parts that make the extent whatever it is, the last of which may be
+/// smaller or empty. These are differences of where parts end: what is left behind one, by which the next was known,
+/// would be an expression twice as long each time.
+Shape part_sizes(const Dim& extent, int64_t count, bool uneven) {
+  if (!uneven) return Shape(static_cast<size_t>(count), floordiv(extent, count));
+  const Dim chunk = ceildiv(extent, count);
+  Shape parts;
+  Dim begin = 0;
+  for (int64_t i = 1; i <= count; ++i) {
+    const Dim end = i == count ? extent : smaller(chunk * i, extent);
+    parts.push_back(end - begin);
+    begin = end;
+  }
+  return parts;
+}
+
 void split(NodeImport& n, const Shape& sizes) {
   Value* x = n.input(0);
   int64_t axis = n.axis(n.integer("axis", 0), x->type.rank());
@@ -124,11 +140,7 @@ void split(NodeImport& n, const Shape& sizes) {
     if (!uneven && provably_different(mod(extent, count), 0))
       n.fail("{} does not split into {} equal parts", x->type.str(), count);
     // Equal parts make the extent only where it is a multiple of their number, which is asked for below.
-    Dim chunk = uneven ? ceildiv(extent, count) : floordiv(extent, count), left = extent;
-    for (int64_t i = 0; i < count; ++i) {
-      parts.push_back(uneven ? smaller(chunk, left) : chunk);
-      left = left - parts.back();
-    }
+    parts = part_sizes(extent, count, uneven);
   }
   if (parts.size() < n.output_count()) n.fail("has {} outputs, but {} parts", n.output_count(), parts.size());
   Dim begin = 0;

@@ -356,6 +356,33 @@ TEST(Dynamic, DifferencesOfSizesMayBeNegative) {
   EXPECT_EQ(elements<float>(above.at(2)), (std::vector<float>{6, 8}));
 }
 
+TEST(Dynamic, UnevenPartsAreThoseOfTheSizeThatRuns) {
+  constexpr int64_t kParts = 16;
+  std::string outputs, names;
+  for (int64_t i = 0; i < kParts; ++i) {
+    names += fmt::format("output: 'y{}' ", i);
+    outputs += fmt::format("output {{ name: 'y{}' }} ", i);
+  }
+  const std::string text =
+      "ir_version: 8 opset_import { version: 18 } graph { name: 'g' "
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'N' } } } } } " +
+      outputs + "node { op_type: 'Split' input: 'x' " + names +
+      "attribute { name: 'num_outputs' type: INT i: 16 } } }";
+  onnx::ModelProto proto;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto)) << text;
+  testing::LocalModel model(testing::compile_to_bytes(import_onnx_bytes(proto.SerializeAsString(), "")));
+  for (const int64_t n : {0, 5, 16, 35}) {
+    const ConstantPtr x = testing::random_tensor(DType::kF32, {n}, 1);
+    std::vector<float> joined;
+    for (const ConstantPtr& part : model.run({x})) {
+      EXPECT_LE(element_count(part->type.shape).value(), (n + kParts - 1) / kParts) << n;
+      const std::vector<float> own = elements<float>(part);
+      joined.insert(joined.end(), own.begin(), own.end());
+    }
+    EXPECT_EQ(joined, elements<float>(x)) << n;
+  }
+}
+
 TEST(Dynamic, AttentionOverNoKeysIsZero) {
   const Graph graph = parse_graph(
       "fn @main(%q: Tensor[(1, 2, 16, 8), f32], %k: Tensor[(1, 2, K, 8), f32], %v: Tensor[(1, 2, K, 8), "

@@ -285,6 +285,27 @@ TEST(SymbolicSplit, IntoEqualPartsNeedsAMultipleOfTheirNumber) {
   EXPECT_TRUE(holds(graph(18, integer("num_outputs", 2)), 5)) << "the last part may be smaller";
 }
 
+// What is left behind each part, in the place of where it ends, would be twice as long each time.
+TEST(SymbolicSplit, SaysOfEachOfManyUnevenPartsInFewWordsHowLargeItIs) {
+  constexpr int64_t kParts = 40;
+  std::string parts;
+  for (int64_t i = 0; i < kParts; ++i) parts += fmt::format("y{} ", i);
+  const Graph graph = imported_graph(
+      open_input("x", "N 4") + node("Split", "x", parts, integer("num_outputs", kParts)), parts);
+  EXPECT_TRUE(graph.main.constraints.empty());
+  ASSERT_EQ(graph.main.outputs.size(), static_cast<size_t>(kParts));
+  for (const Value* output : graph.main.outputs) EXPECT_LT(output->type.shape[0].str().size(), 200U);
+  for (const int64_t n : {0, 1, 5, 39, 40, 41, 83, 400}) {
+    // As ONNX has it: the rows are shared out by as many as the first part has, until there are none.
+    int64_t left = n;
+    for (const Value* output : graph.main.outputs) {
+      const int64_t part = std::min((n + kParts - 1) / kParts, left);
+      EXPECT_EQ(output->type.shape[0].evaluate({{"N", n}}), part) << output->name << " of " << n;
+      left -= part;
+    }
+  }
+}
+
 TEST(SymbolicBlocks, NeedExtentsThatDivideIntoThem) {
   const auto graph = [](const char* op) {
     return imported_graph(open_input("x", "1 C H W") + node(op, "x", "y", integer("blocksize", 2)), "y");
