@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "host/graph/structural_equal.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/passes/made_of_constants.h"
 #include "host/passes/pointwise.h"
 #include "host/passes/rewriter.h"
 
@@ -36,9 +38,8 @@ struct Branch {
 
 /// Whether the value is a constant, or made of constants alone.
 bool is_known(const Value* value) {
-  if (value == nullptr || value->is_constant()) return true;
-  const Node* node = value->producer;
-  return node != nullptr && node->bodies.empty() && std::ranges::all_of(node->inputs, is_known);
+  return value == nullptr ||
+         is_made_of_constants(*value, [](const Node& node) { return node.bodies.empty(); });
 }
 
 bool equal_constants(const Value& a, const Value& b) {
@@ -171,17 +172,22 @@ class ParallelCombiner {
     return true;
   }
 
-  /// The value, made of constants in front of `build`'s place.
-  static Value* known_before(const Builder& build, Value* value) {
+  using Copies = std::unordered_map<const Value*, Value*>;
+  /// The value, made of constants in front of `build`'s place; `copies`: of what was made there before.
+  static Value* known_before(const Builder& build, Value* value, Copies& copies) {
     if (value == nullptr || value->is_constant()) return value;
+    if (const auto made = copies.find(value); made != copies.end()) return made->second;
     std::vector<Value*> inputs;
-    for (Value* input : value->producer->inputs) inputs.push_back(known_before(build, input));
-    return build.again(*value->producer, inputs)->results[static_cast<size_t>(value->result_index)];
+    for (Value* input : value->producer->inputs) inputs.push_back(known_before(build, input, copies));
+    Value* copy = build.again(*value->producer, inputs)->results[static_cast<size_t>(value->result_index)];
+    copies.emplace(value, copy);
+    return copy;
   }
 
   static Value* side_by_side(const Builder& build, const std::vector<Value*>& parts, size_t axis) {
     std::vector<Value*> known;
-    for (Value* part : parts) known.push_back(known_before(build, part));
+    Copies copies;
+    for (Value* part : parts) known.push_back(known_before(build, part, copies));
     AxisAttrs attrs;
     attrs.axis = static_cast<int64_t>(axis);
     return build(op::concatenate, known, attrs);

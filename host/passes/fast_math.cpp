@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "host/ops/elementwise.h"
+#include "host/passes/made_of_constants.h"
 #include "host/passes/passes.h"
 #include "host/passes/pattern.h"
 
@@ -26,10 +27,10 @@ Pattern of_floats(const Pattern& pattern) {
 
 /// A constant, or what earlier rewrites compute from constants alone.
 bool is_fixed(const Value& value) {
-  if (value.is_constant()) return true;
-  const Node* node = value.producer;
-  return node != nullptr && !node->inputs.empty() &&
-         std::ranges::all_of(node->inputs, [](const Value* input) { return input != nullptr && is_fixed(*input); });
+  return is_made_of_constants(value, [](const Node& node) {
+    return !node.inputs.empty() &&
+           std::ranges::all_of(node.inputs, [](const Value* input) { return input != nullptr; });
+  });
 }
 Pattern fixed(std::string name) {
   return any(std::move(name)).where(is_fixed);

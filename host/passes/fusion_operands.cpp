@@ -1,4 +1,6 @@
 // Then: what a kernel copies anyway is computed as it is copied.
+#include <set>
+
 #include "host/ops/bitcast.h"
 #include "host/passes/fusion_grouper.h"
 
@@ -58,11 +60,13 @@ bool Grouper::is_copied(const Node& node, const Node& user) const {
 }
 
 bool Grouper::follows_index_map(const Node& node) const {
+  std::set<const Node*> followed;  // once each, however often the node reads it
   for (const Value* input : node.inputs) {
     const Node* source = input == nullptr ? nullptr : input->producer;
     if (source == nullptr || !may_join(*source) || users_of(*source).size() != 1 ||
         outputs_.count(input) != 0 || count_of(input) != count_of(node.result()))
       continue;
+    if (!followed.insert(source).second) continue;
     if (is_injective(*source) || follows_index_map(*source)) return true;
   }
   return false;

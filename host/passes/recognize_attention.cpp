@@ -23,6 +23,8 @@
 namespace gantry {
 namespace {
 
+/// Of an attention (host/ops/attention.h).
+constexpr size_t kMostBiases = 2;
 /// Fewer queries leave most of a block's lanes unused.
 constexpr int64_t kLeastQueries = 8;
 /// Where scores stay as they are, among those that a choice puts in their place.
@@ -112,7 +114,10 @@ class AttentionRecognizer {
     return true;
   }
 
+  // Of a sum either operand may be the scores. No more biases than an attention has are looked for: a value that is
+  // added to itself, and the sum to itself again, would be followed upwards on each of the ways that there are.
   bool follow_sum(const Node& node, Match& match) const {
+    if (match.biases.size() == kMostBiases) return false;
     for (size_t data : {0, 1}) {
       if (!(node.inputs[data]->type == node.result()->type)) continue;
       Match deeper = match;
@@ -126,6 +131,7 @@ class AttentionRecognizer {
 
   // where(mask, score, scores) or where(mask, scores, score): masked positions.
   bool follow_choice(const Node& node, Match& match) const {
+    if (match.biases.size() == kMostBiases) return false;
     for (size_t data : {1, 2}) {
       const std::optional<double> score = constant_scalar(node.inputs[3 - data]);
       if (!score || !(*score <= kMaxChosen) || !(node.inputs[data]->type == node.result()->type)) continue;
@@ -143,7 +149,6 @@ class AttentionRecognizer {
   void match(const Node& softmax) {
     Match found;
     if (only_user(softmax.inputs[0]) == nullptr || !follow(softmax.inputs[0], found)) return;
-    if (found.biases.size() > 2) return;
     // Down to the product with the values.
     Node* user = only_user(softmax.result());
     Value* weights = softmax.result();

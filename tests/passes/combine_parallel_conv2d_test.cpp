@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
@@ -41,6 +43,17 @@ std::string as_one(const std::string& biases) {
 
 TEST(CombineParallelConv2d, BranchesWithBiasAndActivationBecomeOne) {
   EXPECT_THAT(combined(branches(kFirst, kSecond)), IsGraph(as_one("10, 11, 12")));
+}
+
+TEST(CombineParallelConv2d, AWeightMadeOfConstantsIsMadeOnceHoweverOftenItsPartsAreRead) {
+  const auto with = [](std::string text, const std::string& part, const std::string& other) {
+    return text.replace(text.find(part), part.size(), other);
+  };
+  std::string weight = "  %w0 = add(const(f32, [2, 1], [0, 0]), const(f32, [2, 1], [0, 0]))\n";
+  for (int i = 1; i < 64; ++i) weight += fmt::format("  %w{} = add(%w{}, %w{})\n", i, i - 1, i - 1);
+  EXPECT_THAT(combined(with(branches(kFirst, kSecond), "  %a = nn.conv(%x, const(f32, [2, 1], [1, 2])",
+                            weight + "  %a = nn.conv(%x, %w63")),
+              IsGraph(with(as_one("10, 11, 12"), "[1, 3, 4, 2, 5, 6]", "[0, 3, 4, 0, 5, 6]")));
 }
 
 TEST(CombineParallelConv2d, ABranchWithoutABiasGetsOneOfZeros) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "tests/passes/pass_test.h"
 
 namespace gantry {
@@ -31,6 +33,13 @@ TEST(FastMath, ChainsOfConstantsBecomeOne) {
   EXPECT_EQ(fast("  %a = add(%x, const(f32, [], [3]))\n  %b = add(%a, const(f32, [], [2]))\n"
                  "  %out = add(%b, const(f32, [], [1]))\n"),
             "  %3 = add(%x, const(f32, [], [6]))\n");
+}
+
+TEST(FastMath, WhatIsMadeOfConstantsIsLookedAtOnceHoweverOftenItIsRead) {
+  std::string nodes = "  %w0 = add(const(f32, [4], [0, 0, 0, 0]), const(f32, [4], [0, 0, 0, 0]))\n";
+  for (int i = 1; i < 64; ++i) nodes += fmt::format("  %w{} = add(%w{}, %w{})\n", i, i - 1, i - 1);
+  EXPECT_THAT(fast(nodes + "  %a = add(%x, %w63)\n  %out = add(%a, const(f32, [], [1]))\n"),
+              testing::HasSubstr(" = add(%x, const(f32, [4], [1, 1, 1, 1]))\n"));
 }
 
 TEST(FastMath, IntegersKeepTheirArithmetic) {

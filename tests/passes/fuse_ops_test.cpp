@@ -261,6 +261,17 @@ TEST(FuseOps, ArithmeticJoinsTheConvolutionThatCopiesItsResults) {
       << "it would leave the index map alone";
 }
 
+TEST(FuseOps, SumsOfAValueWithItselfBeforeAConvolutionOnTilesAreFollowedOnceEach) {
+  std::string sums, last = "x";
+  for (int i = 0; i < 64; ++i) {
+    const std::string next = fmt::format("d{}", i);
+    sums += fmt::format("  %{} = add(%{}, %{})\n", next, last, last);
+    last = next;
+  }
+  EXPECT_THAT(groups_of(gated(1, "%2", sums, "%" + last)).back(),
+              testing::EndsWith("nn.relu+multiply+nn.conv+multiply+add"));
+}
+
 TEST(FuseOps, PoolingWindowsDoNotRecomputeTheirInput) {
   EXPECT_THAT(groups_of(R"(fn @main(%x: Tensor[(N, 4, 8, 8), f32]) -> Tensor[(N, 4, 4, 4), f32] {
   %0 = exp(%x)

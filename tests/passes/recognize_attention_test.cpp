@@ -136,6 +136,23 @@ TEST(RecognizeAttention, TheFirstBiasIsTheOneThatScoresMeetFirst) {
   EXPECT_TRUE(found.attrs().bias2_chooses);
 }
 
+// Either operand of a sum may be the scores: both are the same here, and so on upwards, to 2^64 ways.
+TEST(RecognizeAttention, SumsOfAValueWithItselfAreFollowedOnceEach) {
+  std::string sums, last = "s";
+  for (int i = 0; i < 64; ++i) {
+    const std::string next = i == 63 ? "p" : fmt::format("d{}", i);
+    sums += fmt::format("  %{} = add(%{}, %{})\n", next, last, last);
+    last = next;
+  }
+  EXPECT_THAT(recognized(heads(sums)), IsGraph(heads(sums)));
+}
+
+TEST(RecognizeAttention, ScoresWithMoreThanTwoBiasesStayASoftmax) {
+  const std::string text = heads("  %a = add(%s, %bias)\n  %b = add(%bias, %a)\n  %p = add(%b, %bias)\n",
+                                 ", %bias: Tensor[(2, R, R), f32]");
+  EXPECT_THAT(recognized(text), IsGraph(text));
+}
+
 TEST(RecognizeAttention, ScalesBehindABiasScaleItToo) {
   const std::string bias = ", %mask: Tensor[(B, 1, 1, R), f32]";
   const Recognized scaled(heads("  %m = add(%s, %mask)\n  %p = multiply(%m, const(f32, [], [0.5]))\n", bias));
