@@ -17,6 +17,10 @@ bool is_narrow_float(DType t) {
 bool is_narrow_integer(DType t) {
   return bit_width(t) < 8 && !is_float(t);
 }
+/// A narrow float whose numbers go far beyond 2^24, from where on f32 has not every integer.
+bool has_range_of_f32(DType t) {
+  return t == DType::kBF16 || t == DType::kF8E8M0FNU;
+}
 
 }  // namespace
 
@@ -53,10 +57,15 @@ Value* Conversions::cast(Value* value, DType from, DType to) {
     return is_float(from) ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
   }
   if (!is_float(to)) return to_integer(value, from, to);
-  llvm::Type* type = register_type(b_.getContext(), {to, lanes_of(value)});
   if (!is_float(from)) {
-    value = is_signed_int(from) ? b_.CreateSIToFP(value, type) : b_.CreateUIToFP(value, type);
-  } else if (from == DType::kF64 && is_narrow_float(to)) {
+    // f32, by way of which they would become narrower floats, does not have every integer of so many bits.
+    const DType exact = has_range_of_f32(to) && bit_width(from) > 24 ? DType::kF64 : to;
+    llvm::Type* whole = register_type(b_.getContext(), {exact, lanes_of(value)});
+    value = is_signed_int(from) ? b_.CreateSIToFP(value, whole) : b_.CreateUIToFP(value, whole);
+    from = exact;
+  }
+  llvm::Type* type = register_type(b_.getContext(), {to, lanes_of(value)});
+  if (from == DType::kF64 && is_narrow_float(to)) {
     value = round_to_odd(b_, value);
   } else if (value->getType() != type) {
     value = b_.CreateFPCast(value, type);

@@ -125,5 +125,24 @@ TEST(WideHalf, IsRoundedOnceFromDoubles) {
   EXPECT_EQ(halves[2], 0xbc01);
 }
 
+TEST(WideBfloat, IsRoundedOnceFromIntegers) {
+  // Most are one beyond the middle of two neighbours, which f32 cannot tell from the middle.
+  const auto expect_rounded = [](DType from, auto whole, uint16_t expected) {
+    using Integer = decltype(whole);
+    const std::vector<Integer> integers(kLanes, whole);
+    const auto written = convert<Integer, uint16_t>(from, DType::kBF16, integers, "native");
+    EXPECT_EQ(written, std::vector<uint16_t>(kLanes, expected)) << name_of(from);
+    const double number = integer_to_float(from, static_cast<int64_t>(whole));
+    const auto folded = static_cast<float>(round_float(DType::kBF16, number));
+    EXPECT_EQ(std::bit_cast<uint32_t>(folded) >> 16, expected) << name_of(from);
+  };
+  expect_rounded(DType::kI32, (1 << 24) + (1 << 16) + 1, 0x4b81);  // 2^24 + 2^17
+  expect_rounded(DType::kI32, -(1 << 24) - (1 << 16) - 1, 0xcb81);
+  expect_rounded(DType::kI32, (1 << 24) + (1 << 16), 0x4b80);  // a tie, to the even one
+  expect_rounded(DType::kU32, (1U << 31) + (1U << 23) + 1, 0x4f01);
+  expect_rounded(DType::kI64, (int64_t{1} << 40) + (int64_t{1} << 32) + 1, 0x5381);
+  expect_rounded(DType::kI32, 255, 0x437f);
+}
+
 }  // namespace
 }  // namespace gantry

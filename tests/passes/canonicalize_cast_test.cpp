@@ -46,6 +46,11 @@ TEST(CanonicalizeCast, KeepsCastsThatRound) {
   }
 }
 
+// The cast of an integer rounds once, as that of f64 does (WideBfloat in tests/codegen).
+TEST(CanonicalizeCast, IntegersBecomeNarrowFloatsWithoutTheFloatBetween) {
+  EXPECT_EQ(twice("i32", "f64", "bf16"), "  %0 = cast(%x, to=bf16)\n  %out = copy(%0)\n");
+}
+
 TEST(CanonicalizeCast, EachReaderWidensForItself) {
   EXPECT_EQ(canonical("u8",
                       "  %a = cast(%x, to=f32)  // Cast\n  %b = exp(%a)\n  %c = sqrt(%a)\n  %out = add(%b, %c)\n",
