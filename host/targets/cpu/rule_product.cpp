@@ -304,6 +304,15 @@ int64_t tiles_of_chunk(const PackedProduct& p, const MachineModel& machine) {
   return std::max(kFewestTiles, machine.l2_bytes / 2 / row_bytes / p.tile.rows);
 }
 
+/// Of a loop over blocks of channels, of which it has to be a multiple: as many as a group has blocks. Where a block
+/// goes over the end of a group into the next, all groups together may have another number: one for each block then.
+int64_t rounds_of_blocks(const PackedProduct& p) {
+  const int64_t block = p.tile.channel_block(), of_group = ceil_div(p.work.channels, block);
+  const auto channels = constant_extent(p.output.axes().back()->extent);
+  const int64_t blocks = ceil_div(guess::extent(channels, Extent::kChannels), block);
+  return blocks % of_group == 0 ? of_group : blocks;
+}
+
 // The output's loops: blocks of channels, lines, tiles of rows. Returns where the sums are attached.
 IterVarPtr schedule_output(const PackedProduct& p, const Target& target) {
   Stage& output = p.output;
@@ -334,7 +343,7 @@ IterVarPtr schedule_output(const PackedProduct& p, const Target& target) {
   output.reorder(order);
   vectorize_block(output, block_inner, block, result_lanes(p.tile, *output.op(), target));
 
-  const int64_t rounds = lines_outside ? 1 : ceil_div(p.work.channels, block);
+  const int64_t rounds = lines_outside ? 1 : rounds_of_blocks(p);
   IterVarPtr fused = fuse_and_parallelize(output, outer, p.worth_it, rounds);
   return tiles && !shared ? tiles : fused;
 }
