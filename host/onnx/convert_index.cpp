@@ -96,9 +96,13 @@ void convert_topk(NodeImport& n) {
   }
 }
 
+/// Diagonals beyond this one are taken for it: no matrix reaches so far, and no row added to it wraps.
+constexpr int64_t kFarDiagonal = int64_t{1} << 40;
+
 /// From a diagonal that is only known when the model runs.
 void trilu_at_run_time(NodeImport& n, bool upper) {
-  const Term x = Term::input(n, 0), k = Term::input(n, 1).cast(DType::kI64).reshaped({});
+  const Term x = Term::input(n, 0), given = Term::input(n, 1).cast(DType::kI64).reshaped({});
+  const Term k = minimum(maximum(given, -kFarDiagonal), kFarDiagonal);
   if (x.rank() < 2) n.fail("the data {} must be matrices", n.type(0).str());
   const Term row = Term::range(n, x.dim(-2)).reshaped({x.dim(-2), 1}), column = Term::range(n, x.dim(-1));
   const Term diagonal = row + k;
@@ -113,7 +117,7 @@ void convert_trilu(NodeImport& n) {
   if (n.has(1)) {
     attrs->k = one_dim(n, 1, "k", Elements::kSigned);
     if (const auto known = attrs->k.constant())
-      attrs->k = std::clamp<int64_t>(*known, -(int64_t{1} << 40), int64_t{1} << 40);
+      attrs->k = std::clamp(*known, -kFarDiagonal, kFarDiagonal);
   }
   n.set(0, n.add(op::trilu, {n.input(0)}, attrs));
 }

@@ -278,6 +278,20 @@ TEST(Pad, OfAnEmptyListOfAxesIsItsData) {
   EXPECT_THAT(results(parse(nodes, inputs, "y", kNewest), inputs).at(0), ElementsAre(1, 2));
 }
 
+TEST(Trilu, TakesDiagonalsAtTheEndsOfTheirType) {
+  constexpr int64_t kFirst = std::numeric_limits<int64_t>::min(), kLast = std::numeric_limits<int64_t>::max();
+  const auto part = [](int64_t upper, int64_t k) {
+    OneNode node("", "Trilu", 14);
+    node.input<float>(DType::kF32, {3, 2}, {1, 2, 3, 4, 5, 6}).input<int64_t>(DType::kI64, {}, {k});
+    return node.with("upper", upper).run<float>(DType::kF32);
+  };
+  EXPECT_THAT(part(1, kLast), ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(part(1, kFirst), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(part(0, kLast), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(part(0, kFirst), ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(part(1, 1), ElementsAre(0, 2, 0, 0, 0, 0));
+}
+
 // How many dimensions the result has must not depend on an open one.
 TEST(Squeeze, OfAxesThatNobodyNamesNeedsOpenOnesToBeOtherThan1) {
   const std::string text =
