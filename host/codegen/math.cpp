@@ -1,4 +1,4 @@
-// What the math functions share: range-safe helpers, powers, fmod, and the choice by function.
+// What the math functions share: range-safe helpers, powers, and the choice by function.
 #include "host/codegen/math.h"
 
 #include <llvm/IR/Module.h>
@@ -268,65 +268,6 @@ llvm::Function* MathBuilder::integer_pow_function() {
   result->addIncoming(next, step);
   b_.SetInsertPoint(done);
   b_.CreateRet(result);
-  return function;
-}
-
-Value* MathBuilder::fmod(Value* x, Value* y) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-  if (!vector) return fmod_scalar(x, y);
-  Value* result = llvm::PoisonValue::get(vector);
-  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
-    Value* r = fmod_scalar(b_.CreateExtractElement(x, lane), b_.CreateExtractElement(y, lane));
-    result = b_.CreateInsertElement(result, r, lane);
-  }
-  return result;
-}
-
-Value* MathBuilder::fmod_scalar(Value* x, Value* y) {
-  llvm::Function* function = fmod_function();
-  if (is_wide(x)) return b_.CreateCall(function, {x, y});
-  return narrow(b_.CreateCall(function, {widen(x), widen(y)}));
-}
-
-// a = |x|, b = |y|; while (a >= b) { q = a / b without its low bits; a = |a - q * b| } — exact, since q * b
-// is (for b with 24 significant bits, or with fma) and the difference needs no more bits than a.
-llvm::Function* MathBuilder::fmod_function() {
-  llvm::Module* module = b_.GetInsertBlock()->getModule();
-  constexpr char kName[] = "gantry.fmod";
-  if (llvm::Function* known = module->getFunction(kName)) return known;
-  llvm::IRBuilder<>::InsertPointGuard guard(b_);
-  llvm::Type* f64 = b_.getDoubleTy();
-  auto* function = llvm::Function::Create(llvm::FunctionType::get(f64, {f64, f64}, false),
-                                          llvm::Function::InternalLinkage, kName, module);
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, function); };
-  llvm::BasicBlock *entry = block("entry"), *loop = block("loop"), *step = block("step"),
-                   *done = block("done"), *invalid = block("invalid");
-  b_.SetInsertPoint(entry);
-  Value *x = function->getArg(0), *y = function->getArg(1);
-  Value *a0 = abs(x), *b = abs(y);
-  Value* bad = b_.CreateOr(b_.CreateFCmpUNO(x, y), b_.CreateFCmpOEQ(a0, constant(x, INFINITY)));
-  bad = b_.CreateOr(bad, b_.CreateFCmpOEQ(b, constant(x, 0)));
-  b_.CreateCondBr(bad, invalid, loop);
-
-  b_.SetInsertPoint(loop);
-  llvm::PHINode* a = b_.CreatePHI(f64, 2);
-  a->addIncoming(a0, entry);
-  b_.CreateCondBr(b_.CreateFCmpOGE(a, b), step, done);
-
-  b_.SetInsertPoint(step);
-  Value* q = clamp(b_.CreateFDiv(a, b), 0, 0x1p1000);
-  Value* high = b_.CreateBitCast(b_.CreateAnd(bits(q), integer(q, ~((int64_t{1} << 29) - 1))), f64);
-  high = b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, high);
-  Value* next = fma(b_.CreateFNeg(high), b, a);
-  // The division rounds up at worst by one unit of q: one b too much was taken.
-  next = b_.CreateSelect(b_.CreateFCmpOLT(next, constant(x, 0)), b_.CreateFAdd(next, b), next);
-  a->addIncoming(next, step);
-  b_.CreateBr(loop);
-
-  b_.SetInsertPoint(done);
-  b_.CreateRet(with_sign_of(a, x));
-  b_.SetInsertPoint(invalid);
-  b_.CreateRet(constant(x, std::nan("")));
   return function;
 }
 

@@ -41,7 +41,7 @@ class MathBuilder {
   llvm::Value* pow_constant(llvm::Value* x, double y);
   /// Integers: x^y by squaring, wrapping; 0 for negative y (1 and -1 keep theirs).
   llvm::Value* integer_pow(llvm::Value* x, llvm::Value* y, bool is_signed);
-  /// C's fmod, exact (f64 without fma: to 1e-12 of y).
+  /// C's fmod, exact.
   llvm::Value* fmod(llvm::Value* x, llvm::Value* y);
   /// x * y + z, fused where the target can.
   llvm::Value* fma(llvm::Value* x, llvm::Value* y, llvm::Value* z);
@@ -104,7 +104,11 @@ class MathBuilder {
   llvm::Value* atanh(llvm::Value* x);
   llvm::Value* pow_wide(llvm::Value* x, llvm::Value* y);
   llvm::Value* fmod_scalar(llvm::Value* x, llvm::Value* y);
-  llvm::Function* fmod_function();
+  /// Of f64; `from_narrow`: of numbers that f32 holds, which takes less.
+  llvm::Function* fmod_function(bool from_narrow);
+  /// Remainders of a dividend >= divisor > 0, f64, both finite: where f32 holds both, and of any.
+  llvm::Value* remainder_in_parts(llvm::Value* dividend, llvm::Value* divisor);
+  llvm::Value* remainder_of_integers(llvm::Value* dividend, llvm::Value* divisor);
   llvm::Function* integer_pow_function();
 
   // Helpers shared by the files.

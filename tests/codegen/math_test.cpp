@@ -62,11 +62,13 @@ LoopKernel unary_kernel(const Function& f, DType dtype, int64_t count, int lanes
   return make_kernel(name, {in, out}, for_loop(i, 0, count / lanes, LoopKind::kSerial, body));
 }
 
+template <typename T>
+using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+
 /// What NVIDIA's GPUs make of every NaN: all bits below the sign are set.
 template <typename T>
 T full_nan() {
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  return std::bit_cast<T>(static_cast<Bits>(~Bits{0} >> 1));
+  return std::bit_cast<T>(static_cast<BitsOf<T>>(~BitsOf<T>{0} >> 1));
 }
 
 bool is_circular(const Function& f) {
@@ -316,6 +318,77 @@ TEST(Remainder, AgreesWithFmodExactly) {
     } else {
       EXPECT_EQ(result[i], exact) << x << " % " << y;
     }
+  }
+}
+
+/// Of every size and of both signs, the ends of the range among them.
+template <typename T>
+std::vector<T> numbers_of_any_size() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> x{T(0),
+                   T(-0.0),
+                   T(0.1),
+                   T(-1),
+                   T(3),
+                   T(1e-10),
+                   T(1e16),
+                   1 + Limits::epsilon(),
+                   std::ldexp(T(3), 60) + 512,
+                   Limits::max(),
+                   Limits::lowest(),
+                   Limits::min(),
+                   Limits::min() - Limits::denorm_min(),
+                   Limits::denorm_min(),
+                   -Limits::denorm_min() * 5,
+                   Limits::infinity(),
+                   -Limits::infinity(),
+                   Limits::quiet_NaN()};
+  for (int power = 50; power <= 60; ++power) x.push_back(std::ldexp(T(1), power));
+  std::mt19937_64 random(7);
+  while (x.size() < 64) x.push_back(std::bit_cast<T>(static_cast<BitsOf<T>>(random())));
+  return x;
+}
+
+/// Of every two such numbers.
+template <typename T>
+void expect_exact_remainders(const std::string& target) {
+  std::vector<T> x, y;
+  for (const T a : numbers_of_any_size<T>()) {
+    for (const T b : numbers_of_any_size<T>()) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  }
+  const auto count = static_cast<int64_t>(x.size());
+  const DType dtype = sizeof(T) == 4 ? DType::kF32 : DType::kF64;
+  Buffer a = argument("a", dtype, count), b = argument("b", dtype, count), out = argument("out", dtype, count);
+  Expr i = make_var("i"), at = ramp(i * 4, 1, 4);
+  Stmt body = store(out, at, binary(BinaryOp::kRem, load(a, at), load(b, at)));
+  std::vector<T> result(x.size());
+  ASSERT_EQ(run_kernel(make_kernel("remainders", {a, b, out}, for_loop(i, 0, count / 4, LoopKind::kSerial, body)),
+                       {x.data(), y.data(), result.data()}, {}, nullptr, target),
+            0);
+  for (size_t k = 0; k < x.size(); ++k) {
+    const T exact = std::fmod(x[k], y[k]);
+    if (std::isnan(exact)) {
+      ASSERT_TRUE(std::isnan(result[k])) << fmt::format("{} % {} = {}", x[k], y[k], result[k]);
+    } else {
+      ASSERT_EQ(std::bit_cast<BitsOf<T>>(result[k]), std::bit_cast<BitsOf<T>>(exact))
+          << fmt::format("{} % {} = {}, not {}", x[k], y[k], result[k], exact);
+    }
+  }
+}
+
+// Quotients beyond 2^53, and beyond the range; with fused multiply-adds, where this machine has them, and without.
+TEST(Remainder, IsExactWhateverTheQuotient) {
+  std::vector<std::string> targets{"native"};
+#if defined(__x86_64__)
+  targets.emplace_back("x86-64-v2");
+#endif
+  for (const std::string& target : targets) {
+    SCOPED_TRACE(target);
+    expect_exact_remainders<float>(target);
+    expect_exact_remainders<double>(target);
   }
 }
 
