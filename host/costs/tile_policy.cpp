@@ -1,5 +1,6 @@
 #include "host/costs/tile_policy.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "host/costs/tile_blocks.h"
@@ -90,6 +91,10 @@ TileWork dense_work(const TensorType& data, int64_t units, const TileGeometry& t
 
 }  // namespace
 
+bool may_have_elements(const TensorType& type) {
+  return std::ranges::none_of(type.shape, [](const Dim& extent) { return extent == Dim(0); });
+}
+
 int64_t tile_parts(const Target& target) {
   if (target.for_gpu() || !tile_unit(target)) return 0;
   if (target.precision == Precision::kBf16 || target.precision == Precision::kFp16) return 1;
@@ -118,6 +123,7 @@ bool asks_for_parts(const Target& target) {
 
 bool fits_tile_unit(const ConvAttrs& attrs, const TensorType& data, const TensorType& result) {
   if (!fits_tiles(attrs, data.dtype) || !data.shape[1].is_constant()) return false;
+  if (!may_have_elements(data) || !may_have_elements(result)) return false;
   // Blocks of rows need lines of known length.
   for (size_t i = 2; i < data.shape.size(); ++i) {
     if (!data.shape[i].is_constant() || !result.shape[i].is_constant()) return false;
@@ -127,7 +133,7 @@ bool fits_tile_unit(const ConvAttrs& attrs, const TensorType& data, const Tensor
 
 int64_t dense_tile_parts(const TensorType& data, int64_t units, const Target& target) {
   const int64_t parts = tile_parts(target);
-  if (parts == 0) return 0;
+  if (parts == 0 || !may_have_elements(data)) return 0;
   const TileChoice choice{geometry_of(*tile_unit(target)), parts, target.machine};
   if (data.dtype != DType::kF32 || data.shape.empty() || !data.shape.back().is_constant()) return 0;
   const TileWork work = dense_work(data, units, choice.tile);

@@ -46,7 +46,7 @@ Misfit misfit(const FormCase& given) {
   const ConvCase conv = decided_case(given);
   if (!conv.constant_weight) return "form tiles is for constant weights";
   if (!costs::fits_tile_unit(conv.attrs, conv.data, conv.result))
-    return "form tiles is for f32 images of known size, without groups";
+    return "form tiles is for f32 images of known size that have elements, without groups";
   return unfit_tile_unit(given.context);
 }
 

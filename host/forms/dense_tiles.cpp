@@ -36,7 +36,7 @@ std::optional<TileUnit> unit_for(const FormQuestion& question, const FormContext
 std::vector<Bid> bids_of_integers(const FormQuestion& question, const FormContext& context) {
   const DenseCase dense = dense_case(question);
   const std::optional<TileUnit> unit = unit_for(question, context);
-  if (!unit || !dense.known()) return {};
+  if (!unit || !dense.known() || !costs::may_have_elements(dense.data)) return {};
   return {{.decision = {"tiles", {{"parts", 1}}},
            .cycles =
                costs::predicted_tile_cycles(dense.data, dense.attrs.units, *unit, 1, context.target.machine),
@@ -49,7 +49,7 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
   if (is_dense_of_integers(question)) return bids_of_integers(question, context);
   const DenseCase dense = dense_case(question);
   const int64_t asked = costs::tile_parts(context.target);
-  if (asked == 0 || !dense.known()) return {};
+  if (asked == 0 || !dense.known() || !costs::may_have_elements(dense.data)) return {};
   const int64_t units = dense.attrs.units;
   const int64_t wanted = costs::dense_tile_parts(dense.data, units, context.target);
   const int64_t parts = parts_in_network(wanted, kind_of(dense.data, units), context);
@@ -73,7 +73,9 @@ std::vector<Bid> bids(const FormQuestion& question, const FormContext& context) 
 }
 
 Misfit misfit(const FormCase& given) {
-  if (!dense_case(given.question).known()) return "form tiles is for f32 of known depth";
+  const DenseCase dense = dense_case(given.question);
+  if (!dense.known()) return "form tiles is for f32 of known depth";
+  if (!costs::may_have_elements(dense.data)) return "form tiles is for data that have elements";
   if (!is_dense_of_integers(given.question)) return unfit_tile_unit(given.context);
   return unit_for(given.question, given.context)
              ? Misfit()
