@@ -1,6 +1,8 @@
 // Scan: its body once for every step where their number is known and small, else a loop.
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+
 #include "host/onnx/converters.h"
 #include "host/onnx/loop_body.h"
 #include "host/onnx/term.h"
@@ -28,12 +30,24 @@ struct ScanNest {
   static bool is_written_out(const Dim& steps) {
     return steps.is_constant() && steps.value() >= 1 && steps.value() <= kMostSteps;
   }
-  int64_t sequences(const Term& first) const {
-    if (!is_written_out(first.dim(0)))
-      n.unsupported(UnsupportedKind::kControlFlow, "{} sequences", first.dim(0).str());
-    return first.dim(0).value();
+  int64_t sequences(const Dim& extent) const {
+    if (!is_written_out(extent)) n.unsupported(UnsupportedKind::kControlFlow, "{} sequences", extent.str());
+    return extent.value();
   }
 };
+
+/// The extent that all inputs have along an axis, a constant where one of them has that; of others it is a constraint.
+/// `what` stands behind it in the user error for inputs of which no run can have the same.
+Dim common_extent(NodeImport& n, const std::vector<Term>& inputs, int64_t axis, const char* what) {
+  const auto known = std::ranges::find_if(inputs, [&](const Term& x) { return x.dim(axis).is_constant(); });
+  const Dim extent = (known == inputs.end() ? inputs.front() : *known).dim(axis);
+  for (const Term& x : inputs) {
+    const Dim own = x.dim(axis);
+    if (provably_different(own, extent)) n.fail("its inputs have {} and {} {}", extent.str(), own.str(), what);
+    if (!(own == extent)) n.function().constraints.push_back({own, extent, n.name()});
+  }
+  return extent;
+}
 
 struct Scanned {
   std::vector<Term> states, results;  ///< results without the axis of steps stacked along axis 0
@@ -50,18 +64,28 @@ Binding bound_to(Value* value) {
   return binding;
 }
 
-Scanned loop_over_steps(const ScanNest& nest, const std::vector<Term>& states, const std::vector<Term>& inputs,
-                        const std::vector<int64_t>& backward, const std::vector<int64_t>& results_backward) {
+/// What a step reads of an input that all turns read. Where there is no step there is nothing to read, and zeros stand
+/// for it.
+Term part_of_step(NodeImport& n, Value* all, const Dim& steps, Value* step) {
+  if (!(steps == Dim(0))) return gather(Term(n, all), Term(n, step), 0);
+  const uint64_t zero = 0;  // of any type: of strings the empty one
+  const Term element(n, n.constant_value(make_constant({all->type.dtype, {}}, &zero), "nothing"));
+  return element.broadcast({all->type.shape.begin() + 1, all->type.shape.end()});
+}
+
+Scanned loop_over_steps(const ScanNest& nest, const Dim& steps, const std::vector<Term>& states,
+                        const std::vector<Term>& inputs, const std::vector<int64_t>& backward,
+                        const std::vector<int64_t>& results_backward) {
   NodeImport& n = nest.n;
   LoopParts parts;
-  parts.turns = inputs.front().dim(0);
-  parts.count = n.dims_as_data({*parts.turns});
+  parts.turns = steps;
+  parts.count = n.dims_as_data({steps});
   for (const Term& state : states) parts.states.push_back(bound_to(state));
   for (size_t i = 0; i < inputs.size(); ++i) parts.others.push_back(backward[i] != 0 ? reversed(inputs[i]) : inputs[i]);
   parts.gives_condition = false;
   parts.arguments = [&](const TurnValues& turn) {
     std::vector<Binding> arguments = turn.states;
-    for (Value* all : turn.others) arguments.push_back(bound_to(gather(Term(n, all), Term(n, turn.number), 0)));
+    for (Value* all : turn.others) arguments.push_back(bound_to(part_of_step(n, all, steps, turn.number)));
     return arguments;
   };
   std::vector<Value*> results;
@@ -77,12 +101,13 @@ Scanned loop_over_steps(const ScanNest& nest, const std::vector<Term>& states, c
   return scanned;
 }
 
-/// All steps over inputs whose axis of steps is the first.
-Scanned run_steps(const ScanNest& nest, std::vector<Term> states, const std::vector<Term>& inputs,
-                  const std::vector<int64_t>& backward, const std::vector<int64_t>& results_backward) {
-  if (!ScanNest::is_written_out(inputs.front().dim(0)))
-    return loop_over_steps(nest, states, inputs, backward, results_backward);
-  const int64_t steps = inputs.front().dim(0).value();
+/// All steps, of which there are `extent`, over inputs whose axis of steps is the first.
+Scanned run_steps(const ScanNest& nest, const Dim& extent, std::vector<Term> states,
+                  const std::vector<Term>& inputs, const std::vector<int64_t>& backward,
+                  const std::vector<int64_t>& results_backward) {
+  if (!ScanNest::is_written_out(extent))
+    return loop_over_steps(nest, extent, states, inputs, backward, results_backward);
+  const int64_t steps = extent.value();
   std::vector<std::vector<Term>> parts(nest.results);
   for (int64_t t = 0; t < steps; ++t) {
     std::vector<Value*> arguments(states.begin(), states.end());
@@ -129,8 +154,10 @@ void convert_scan(NodeImport& n) {
     const Term x = Term::input(n, nest.states + i);
     inputs.push_back(with_axis_first(x, n.axis(axes[i], x.rank())));
   }
-  const Scanned scanned = run_steps(nest, states, inputs, n.integer_list("scan_input_directions", nest.scanned, 0),
-                                    n.integer_list("scan_output_directions", nest.results, 0));
+  const Dim steps = common_extent(n, inputs, 0, "steps");
+  const Scanned scanned =
+      run_steps(nest, steps, states, inputs, n.integer_list("scan_input_directions", nest.scanned, 0),
+                n.integer_list("scan_output_directions", nest.results, 0));
   for (size_t i = 0; i < nest.states; ++i) n.set(i, scanned.states[i]);
   const std::vector<int64_t> to = n.integer_list("scan_output_axes", nest.results, 0);
   for (size_t i = 0; i < nest.results; ++i) {
@@ -145,7 +172,9 @@ void convert_scan_8(NodeImport& n) {
   const ScanNest nest(n, n.input_count() - 1);
   std::vector<Term> given;
   for (size_t i = 1; i < n.input_count(); ++i) given.push_back(Term::input(n, i));
-  const int64_t sequences = nest.sequences(given.front());
+  const int64_t sequences = nest.sequences(common_extent(n, given, 0, "sequences"));
+  const auto first_scanned = given.begin() + static_cast<std::ptrdiff_t>(nest.states);
+  const Dim steps = common_extent(n, {first_scanned, given.end()}, 1, "steps");
   const std::vector<int64_t> backward = n.integer_list("directions", nest.scanned, 0);
   const std::vector<int64_t> forward(nest.results, 0);
   std::vector<std::vector<Term>> parts(n.output_count());
@@ -153,7 +182,7 @@ void convert_scan_8(NodeImport& n) {
     std::vector<Term> own;
     for (const Term& x : given) own.push_back(x.sliced(0, b, b + 1).squeezed(0));
     const auto split = own.begin() + static_cast<std::ptrdiff_t>(nest.states);
-    const Scanned scanned = run_steps(nest, {own.begin(), split}, {split, own.end()}, backward, forward);
+    const Scanned scanned = run_steps(nest, steps, {own.begin(), split}, {split, own.end()}, backward, forward);
     for (size_t i = 0; i < nest.states; ++i) parts[i].push_back(scanned.states[i].unsqueezed(0));
     for (size_t i = 0; i < nest.results; ++i)
       parts[nest.states + i].push_back(scanned.results[i].unsqueezed(0));

@@ -143,5 +143,58 @@ TEST(Scan, GoesOverAsManyStepsAsTheDataHave) {
   });
 }
 
+const std::string kAddedBody = graph_attribute("body", node("Add", "a b", "sum"), "sum", "a b") +
+                               "attribute { name: 'num_scan_inputs' type: INT i: 2 } ";
+
+TEST(Scan, InputsOfUnlikeNumbersOfStepsAreRefused) {
+  const std::string four = "initializer { name: 'four' dims: 4 data_type: 1 float_data: [10, 20, 30, 40] } ";
+  testing::LocalModel program(
+      testing::compile_to_bytes(import_onnx_bytes(model(four + node("Scan", "x four", "y", kAddedBody), "y"), "")));
+  EXPECT_EQ(floats(program.run({tensor({1, 2, 3, 4})}).at(0)), (Floats{11, 22, 33, 44}));
+  try {
+    program.run({tensor({1})});
+    FAIL() << "4 steps were read of an input of one";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("is 1, must be 4 (needed by Scan_y"));
+  }
+  const std::string five = "initializer { name: 'five' dims: 5 data_type: 1 float_data: [1, 2, 3, 4, 5] } ";
+  try {
+    import_onnx_bytes(model(four + five + node("Scan", "four five", "y", kAddedBody), "y"), "");
+    FAIL() << "it was taken";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("node Scan_y (Scan): its inputs have 4 and 5 steps"));
+  }
+}
+
+TEST(Scan, InputsOfUnlikeNumbersOfSequencesAreRefused) {
+  const std::string nodes =
+      "initializer { name: 'pair' dims: 2 dims: 1 data_type: 1 float_data: [10, 20] } " +
+      node("Unsqueeze", "x", "column", "attribute { name: 'axes' type: INTS ints: 1 } ") +
+      "node { op_type: 'Scan' name: 'scan' input: '' input: 'column' input: 'pair' output: 'y' " + kAddedBody + "} ";
+  onnx::ModelProto proto;
+  ASSERT_TRUE(proto.ParseFromString(model(nodes, "y")));
+  proto.mutable_opset_import(0)->set_version(8);
+  testing::LocalModel program(testing::compile_to_bytes(import_onnx_bytes(proto.SerializeAsString(), "")));
+  EXPECT_EQ(floats(program.run({tensor({1, 2})}).at(0)), (Floats{11, 22}));
+  try {
+    program.run({tensor({1})});
+    FAIL() << "2 sequences were read of an input of one";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("is 1, must be 2 (needed by scan"));
+  }
+}
+
+TEST(Scan, OfNoStepsHandsItsStatesThrough) {
+  const std::string body = graph_attribute("body",
+                                           node("ReduceSum", "e", "total", kNoAxes) +
+                                               node("Add", "s total", "next") + node("Neg", "e", "out"),
+                                           "next out", "s e");
+  const std::string bytes =
+      model("initializer { name: 'none' dims: 0 dims: 2 data_type: 1 } " +
+                node("Scan", "x none", "y outs", body + "attribute { name: 'num_scan_inputs' type: INT i: 1 } "),
+            "y outs");
+  expect_results(bytes, [](const Floats& x) { return std::vector<Floats>{x, {}}; });
+}
+
 }  // namespace
 }  // namespace gantry::end_to_end
