@@ -7,7 +7,7 @@ namespace gantry {
 void DeclaredRanks::add(const onnx::ValueInfoProto& value) {
   const auto& type = value.type();
   if (type.has_tensor_type() && type.tensor_type().has_shape())
-    ranks_.emplace(value.name(), type.tensor_type().shape().dim_size());
+    add(value.name(), type.tensor_type().shape().dim_size());
 }
 
 void DeclaredRanks::add(const onnx::GraphProto& graph) {
@@ -16,8 +16,10 @@ void DeclaredRanks::add(const onnx::GraphProto& graph) {
 }
 
 std::optional<int> DeclaredRanks::of(const std::string& name) const {
-  const auto it = ranks_.find(name);
-  return it == ranks_.end() ? std::nullopt : std::optional(it->second);
+  for (auto graph = graphs_.rbegin(); graph != graphs_.rend(); ++graph) {
+    if (const auto it = graph->find(name); it != graph->end()) return it->second;
+  }
+  return std::nullopt;
 }
 
 }  // namespace gantry

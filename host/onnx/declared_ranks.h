@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace onnx {
 class GraphProto;
@@ -12,16 +13,21 @@ class ValueInfoProto;
 
 namespace gantry {
 
-/// By the values' names, of a graph and its branches.
+/// By the values' names, of a graph and those inside of it that are open: others may use the same names.
 class DeclaredRanks {
  public:
+  /// What is added from here on is of a graph inside of the others, until it is closed.
+  void open() { graphs_.emplace_back(); }
+  void close() { graphs_.pop_back(); }
   void add(const onnx::GraphProto& graph);
-  void add(const std::string& name, int rank) { ranks_.emplace(name, rank); }
+  void add(const std::string& name, int rank) { graphs_.back().emplace(name, rank); }
+  /// What the innermost graph says that says anything.
   std::optional<int> of(const std::string& name) const;
 
  private:
+  using Ranks = std::unordered_map<std::string, int>;
   void add(const onnx::ValueInfoProto& value);
-  std::unordered_map<std::string, int> ranks_;
+  std::vector<Ranks> graphs_ = std::vector<Ranks>(1);  ///< the innermost last
 };
 
 }  // namespace gantry

@@ -19,10 +19,12 @@ std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const
     explicit Scope(Importer& i) : importer(i) {
       ++importer.depth_;
       importer.scopes_.emplace_back();
+      importer.declared_ranks_.open();
     }
     ~Scope() {
       --importer.depth_;
       importer.scopes_.pop_back();
+      importer.declared_ranks_.close();
     }
     Importer& importer;
   } scope(*this);
@@ -102,10 +104,12 @@ ImportedBody Importer::import_body_by(const std::string& owner, const std::funct
       ++importer.depth_;
       importer.open_.push_back({function, importer.scopes_.size(), {}, {}});
       importer.scopes_.emplace_back();
+      importer.declared_ranks_.open();
     }
     ~Inside() {
       --importer.depth_;
       importer.scopes_.pop_back();
+      importer.declared_ranks_.close();
       importer.open_.pop_back();
       importer.held_warnings_ = outer_warnings;
     }

@@ -123,6 +123,26 @@ TEST(BranchesOfDifferentRanks, ABranchBehindWhichNothingFitsEndsTheRun) {
   }
 }
 
+TEST(BranchesWithNamesAlike, HaveTheRanksThatEachDeclares) {
+  const auto reshaped = [](const std::string& dims) {
+    return node("Reshape", "x s", "t") +
+           fmt::format("value_info {{ name: 't' type {{ tensor_type {{ elem_type: 1 shape {{ {} }} }} }} }} ", dims);
+  };
+  const std::string all = integer("keepdims", 0);
+  const Graph graph =
+      imported_graph(open_input("k", "", 7) + open_input("x", "4") + open_input("s", "S", 7) + condition("c", "k") +
+                         branches("c", "y", reshaped("dim { }") + node("ReduceSum", "t", "a", all), "a",
+                                  reshaped("dim { } dim { }") + node("ReduceMax", "t", "b", all), "b"),
+                     "y");
+  const auto of = [&](double chosen, const Given& shape) {
+    const Given k{{}, {chosen}, DType::kI64}, x{{4}, {1, 2, 3, 4}};
+    const std::vector<ConstantPtr> data{k.constant(), x.constant(), shape.constant()};
+    return testing::interpret_function(graph.main, data).at(0)->as<float>()[0];
+  };
+  EXPECT_EQ(of(1, {{1}, {4}, DType::kI64}), 10);
+  EXPECT_EQ(of(0, {{2}, {2, 2}, DType::kI64}), 4);
+}
+
 TEST(BranchesOfDifferentRanks, AreNoResultsOfAModel) {
   const onnx::ModelProto model = parse(kNumber + node("Mul", "x s", "y"), inputs(1), "y s", kOpsets);
   try {
