@@ -124,6 +124,32 @@ TEST(Loop, ReadsBackFromItsText) {
   }
 }
 
+TEST(Loop, InitialisersOfBodiesMayBeAmongTheirInputs) {
+  // As files of IR version 3 have them: w = 0.5.
+  const auto halved = [](const std::string& name, const std::string& given, const std::string& outputs,
+                         const std::string& inputs) {
+    const std::string w = "initializer { name: 'w' data_type: 1 float_data: 0.5 } ";
+    return graph_attribute(name, w + node("Mul", given + " w", "half"), outputs, inputs);
+  };
+  const std::string yes = "initializer { name: 'yes' data_type: 9 int32_data: 1 } ";
+  const std::string either = halved("then_branch", "x", "half", "w") + halved("else_branch", "r", "half", "w");
+  const std::string bytes = model(
+      yes + node("Relu", "x", "r") + largest_as_count("x", "m") +
+          loop("m", "", "x", "y", halved("body", "s", "c half", "w i c s")) +
+          node("Scan", "x", "z",
+               halved("body", "e", "half", "e w") + "attribute { name: 'num_scan_inputs' type: INT i: 1 } ") +
+          node("If", "yes", "known", either) + sum_is_more("x", "zero", "more") + node("If", "more", "late", either),
+      "y z known late");
+  expect_results(bytes, [](const Floats& x) {
+    const auto half = [](float v) { return v / 2; };
+    const Floats halves = each(x, half);
+    Floats y = x;
+    for (int64_t i = 0; i < turns_of(x); ++i) y = each(y, half);
+    return std::vector<Floats>{y, halves, halves,
+                               sum(x) > 0 ? halves : each(x, [](float v) { return std::max(v, 0.0f) / 2; })};
+  });
+}
+
 TEST(Scan, GoesOverAsManyStepsAsTheDataHave) {
   // Of N steps, forwards and backwards: sums up to each element.
   const std::string body = graph_attribute("body", node("Add", "s e", "next") + node("Identity", "next", "out"),
