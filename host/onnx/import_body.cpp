@@ -32,8 +32,7 @@ std::vector<std::string> given_inputs(const onnx::GraphProto& graph) {
 
 std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner,
                                             std::vector<Binding> arguments) {
-  constexpr int kDeepest = 64;
-  if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
+  if (depth_ == kDeepestNesting) user_error("node {}: branches are nested more than {} deep", owner, kDeepestNesting);
   struct Scope {
     explicit Scope(Importer& i) : importer(i) {
       ++importer.depth_;
@@ -115,8 +114,7 @@ ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::str
 }
 
 ImportedBody Importer::import_body_by(const std::string& owner, const std::function<void()>& convert) {
-  constexpr int kDeepest = 64;
-  if (depth_ == kDeepest) user_error("node {}: branches are nested more than {} deep", owner, kDeepest);
+  if (depth_ == kDeepestNesting) user_error("node {}: branches are nested more than {} deep", owner, kDeepestNesting);
   struct Inside {
     Inside(Importer& i, Function* function) : importer(i), outer_warnings(i.held_warnings_) {
       importer.held_warnings_ = &warnings;

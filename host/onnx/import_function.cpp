@@ -150,34 +150,44 @@ const onnx::FunctionProto* Importer::function_of(const onnx::NodeProto& node) co
   return it == functions.end() ? nullptr : &*it;
 }
 
-int64_t Importer::nodes_of(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-  int64_t count = 0;
-  const auto add = [&count](int64_t more) { count = std::min(count + more, kMostCalledNodes + 1); };
+void Importer::count_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, int depth,
+                           int64_t& count) {
   for (const onnx::NodeProto& node : nodes) {
-    add(1);
-    if (const onnx::FunctionProto* function = function_of(node)) add(nodes_of_call(*function));
+    if (count > kMostCalledNodes) return;
+    ++count;
+    if (const onnx::FunctionProto* function = function_of(node)) count += nodes_of_call(*function, depth);
     for (const onnx::AttributeProto& attribute : node.attribute()) {
-      if (attribute.has_g()) add(nodes_of(attribute.g().node()));
-      for (const onnx::GraphProto& body : attribute.graphs()) add(nodes_of(body.node()));
+      if (attribute.has_g()) count_nodes(attribute.g().node(), depth, count);
+      for (const onnx::GraphProto& body : attribute.graphs()) count_nodes(body.node(), depth, count);
     }
   }
-  return count;
 }
 
-int64_t Importer::nodes_of_call(const onnx::FunctionProto& function) {
-  // While they are counted, one that calls itself has none: it is refused for its depth.
-  const auto [known, fresh] = called_nodes_.emplace(&function, 0);
+int64_t Importer::nodes_of_call(const onnx::FunctionProto& function, int depth) {
+  constexpr int64_t kTooMany = kMostCalledNodes + 1;
+  if (depth == kDeepestNesting) return kTooMany;
+  // While its nodes are counted, a function has too many for those that call it.
+  const auto [known, fresh] = called_nodes_.emplace(&function, kTooMany);
   if (!fresh) return known->second;
-  const int64_t count = nodes_of(function.node());
-  return called_nodes_[&function] = count;
+  int64_t count = 0;
+  count_nodes(function.node(), depth + 1, count);
+  count = std::min(count, kTooMany);
+  // Too many may be those of its callers, or it is too deep for them alone.
+  if (count == kTooMany && depth > 0)
+    called_nodes_.erase(&function);
+  else
+    called_nodes_[&function] = count;
+  return count;
 }
 
 void Importer::call_function(const onnx::FunctionProto& function, const onnx::NodeProto& node,
                              const std::string& name) {
-  constexpr int kDeepest = 64;
-  if (depth_ == kDeepest) user_error("node {}: functions call each other more than {} deep", name, kDeepest);
-  if (nodes_of_call(function) > kMostCalledNodes)
-    user_error("node {}: its function, with those that it calls, has more than {} nodes", name, kMostCalledNodes);
+  if (depth_ == kDeepestNesting)
+    user_error("node {}: functions call each other more than {} deep", name, kDeepestNesting);
+  if (nodes_of_call(function, 0) > kMostCalledNodes)
+    user_error("node {}: its function, with those that it calls, has more than {} nodes, calls itself, or is more than "
+               "{} deep",
+               name, kMostCalledNodes, kDeepestNesting);
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
     throw BrokenModel(
         fmt::format("node {} has {} inputs and {} outputs, but its function takes {} and gives {}", name,
@@ -221,7 +231,7 @@ void Importer::call_function(const onnx::FunctionProto& function, const onnx::No
 }
 
 void Importer::add_unsupported_ops_of(const onnx::FunctionProto& function) {
-  if (!listed_functions_.insert(&function).second) return;
+  if (depth_ == kDeepestNesting || !listed_functions_.insert(&function).second) return;
   const FunctionCall call(*this, function);
   prefix_ = function.name() + "/";
   add_unsupported_ops(body_of(function));

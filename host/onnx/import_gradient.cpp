@@ -95,9 +95,8 @@ void Importer::convert_again(const onnx::NodeProto& node) {
 Substituted Importer::substitute(const std::vector<std::string>& names, const std::vector<Value*>& values,
                                  size_t varied_count, const std::string& result,
                                  const onnx::NodeProto& reader, const std::string& name) {
-  constexpr int kDeepest = 64;
-  if (depth_ == kDeepest)
-    user_error("node {}: nodes differentiate each other more than {} deep", name, kDeepest);
+  if (depth_ == kDeepestNesting)
+    user_error("node {}: nodes differentiate each other more than {} deep", name, kDeepestNesting);
   if (const Binding* known = find(result); known != nullptr && known->unknown) throw ReadsUnknown{};
   struct Scope {
     explicit Scope(Importer& i) : importer(i) { ++importer.depth_; }

@@ -287,9 +287,11 @@ class Importer {
   Convert converter_of(const onnx::NodeProto& node) const;
   /// The model's function that the node calls; null if it calls none.
   const onnx::FunctionProto* function_of(const onnx::NodeProto& node) const;
-  /// How many nodes there are where functions are their bodies, up to kMostCalledNodes + 1.
-  int64_t nodes_of(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
-  int64_t nodes_of_call(const onnx::FunctionProto& function);
+  /// Adds how many nodes there are where functions are their bodies; stops above kMostCalledNodes. `depth`: how many
+  /// functions are around them, each called by the one before.
+  void count_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, int depth, int64_t& count);
+  /// Those of a call, up to kMostCalledNodes + 1: so many too where the function calls itself or is too deep.
+  int64_t nodes_of_call(const onnx::FunctionProto& function, int depth);
   /// Converts the function's body in place of the node.
   void call_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, const std::string& name);
   /// The user's op that the node is; null if it is none.
@@ -340,6 +342,7 @@ class Importer {
   size_t contradicted_outputs_ = 0;
   UnsupportedReport unsupported_;
   bool names_all_ = false, wrong_in_bodies_ = false;
+  static constexpr int kDeepestNesting = 64;  ///< branches, bodies and calls of functions inside of each other
   /// Functions that call others twice, and these others twice, are more nodes than any memory holds.
   static constexpr int64_t kMostCalledNodes = 250'000;
   std::map<const onnx::FunctionProto*, int64_t> called_nodes_;  ///< those of a call

@@ -98,9 +98,40 @@ TEST(Function, OfSeveralOfANameTheOneOfTheNodesOverloadIsCalled) {
   expect_near(results(read, kTwo)[0], {-1, -2, -3}, 1e-6);
 }
 
+void expect_refused_call(const onnx::ModelProto& model, const std::string& message) {
+  try {
+    results(model, kTwo);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+  }
+}
+
 TEST(Function, AFunctionThatCallsItselfIsAnError) {
-  const std::string loop = function("Loop", "x", "r", node("Loop", "x", "r", kLocal));
-  EXPECT_THROW(results(parse(node("Loop", "x", "q", kLocal), kTwo, "q", kOpsets, loop), kTwo), Error);
+  const std::string once = function("Self", "x", "r", node("Self", "x", "r", kLocal));
+  const std::string twice = function("Self", "x", "r", node("Self", "x", "t", kLocal) + node("Self", "t", "r", kLocal));
+  const std::string through_another =
+      function("Self", "x", "r", node("Other", "x", "t", kLocal) + node("Other", "t", "r", kLocal)) +
+      function("Other", "x", "r", node("Self", "x", "t", kLocal) + node("Self", "t", "r", kLocal));
+  for (const std::string& functions : {once, twice, through_another}) {
+    expect_refused_call(parse(node("Self", "x", "q", "name: 'n' " + kLocal), kTwo, "q", kOpsets, functions),
+                        "node n: its function, with those that it calls, has more than 250000 nodes, calls itself, or");
+  }
+}
+
+// Each calls the one after it.
+TEST(Function, AChainOfMoreFunctionsThanAnyStackHoldsIsAnError) {
+  onnx::ModelProto model = parse(node("F0", "x", "q", "name: 'n' " + kLocal), kTwo, "q", kOpsets,
+                                 function("F0", "x", "r", node("F1", "x", "r", kLocal)));
+  const onnx::FunctionProto first = model.functions(0);
+  for (int i = 1; i <= 100'000; ++i) {
+    onnx::FunctionProto& next = *model.add_functions();
+    next = first;
+    next.set_name(fmt::format("F{}", i));
+    next.mutable_node(0)->set_op_type(fmt::format("F{}", i + 1));
+  }
+  expect_refused_call(model, "or is more than 64 deep");
 }
 
 // 40 functions, each of which calls the one before it twice: 2^40 nodes.
@@ -111,15 +142,8 @@ TEST(Function, FunctionsOfMoreNodesThanAnyMemoryHoldsAreAnError) {
     functions +=
         function(fmt::format("F{}", i), "x", "r", node(inner, "x", "t", kLocal) + node(inner, "t", "r", kLocal));
   }
-  try {
-    results(parse(node("F40", "x", "q", "name: 'n' " + kLocal), kTwo, "q", kOpsets, functions), kTwo);
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUser);
-    EXPECT_NE(std::string(error.what()).find("node n: its function, with those that it calls, has more than"),
-              std::string::npos)
-        << error.what();
-  }
+  expect_refused_call(parse(node("F40", "x", "q", "name: 'n' " + kLocal), kTwo, "q", kOpsets, functions),
+                      "node n: its function, with those that it calls, has more than");
 }
 
 }  // namespace
