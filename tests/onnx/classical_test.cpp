@@ -752,6 +752,17 @@ TEST(ZipMap, IsTheMatrixOfWhatItsMapsHold) {
   EXPECT_THROW(run("ZipMap", integers("classlabels_int64s", {7, 8}), x), Error);
 }
 
+TEST(ZipMap, OpenColumnsAreAsManyAsItsLabels) {
+  const Graph graph = imported_graph(
+      open_input("x", "N C") + node("ZipMap", "x", "y", kDomain + integers("classlabels_int64s", {7, 8})), "y");
+  ASSERT_EQ(graph.main.constraints.size(), 1U);
+  const auto& [left, right, origin] = graph.main.constraints.front();
+  for (const int64_t columns : {1, 2, 3}) {
+    const std::map<std::string, int64_t> sizes{{"C", columns}};
+    EXPECT_EQ(left.evaluate(sizes) == right.evaluate(sizes), columns == 2) << columns;
+  }
+}
+
 // --- n-grams
 
 /// How often the n-gram occurs with its items `skip` further apart than neighbours.

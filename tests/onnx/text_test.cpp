@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "host/support/error.h"
+#include "tests/onnx/model_text.h"
 #include "tests/onnx/one_node.h"
 
 namespace gantry {
@@ -188,6 +192,20 @@ TEST(Texts, TokensAreFoundByFlags) {
   OneNode lines = tokenizer(R"((?m)^\w+)");
   lines.texts({1}, {"ab c\nde f"});
   EXPECT_THAT(texts(lines), ElementsAre("ab", "de"));
+}
+
+TEST(Texts, OfOpenRowsOnlyOneIsNormalised) {
+  constexpr int kString = 8;
+  const Graph graph = model_text::imported_graph(
+      model_text::open_input("x", "N 3", kString) + model_text::node("StringNormalizer", "x", "y"), "y");
+  const auto takes = [&](int64_t rows) {
+    const std::map<std::string, int64_t> sizes{{"N", rows}};
+    return std::ranges::all_of(graph.main.constraints, [&](const DimConstraint& c) {
+      return c.left.evaluate(sizes) == c.right.evaluate(sizes);
+    });
+  };
+  EXPECT_TRUE(takes(1));
+  EXPECT_FALSE(takes(2));
 }
 
 TEST(Texts, SeparatorsOfTokensAreRefused) {
