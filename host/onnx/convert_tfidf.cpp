@@ -130,6 +130,35 @@ Term weighted(NodeImport& n, const Term& counts, const std::vector<int64_t>& whi
   return mode == "TFIDF" ? counts * weights : where(less(counts.number_like(0), counts), weights, 0);
 }
 
+/// How many columns the result has by the columns of the n-grams.
+int64_t column_count(const NodeImport& n, const std::vector<int64_t>& indexes) {
+  constexpr int64_t kMost = int64_t{1} << 27;  // a table of them is made here
+  if (indexes.empty() || *std::ranges::min_element(indexes) < 0) n.fail("its ngram_indexes make no sense");
+  const int64_t last = *std::ranges::max_element(indexes);
+  if (last >= kMost) n.fail("its ngram_indexes go up to {}: gantry makes at most {} columns", last, kMost);
+  return last + 1;
+}
+
+/// For each column which of the n-grams `which`, by their places there, it counts; their number where it counts none.
+/// A column is mostly of one n-gram: another of it is in a further layer.
+std::vector<std::vector<int64_t>> layers_of_columns(NodeImport& n, const std::vector<int64_t>& which,
+                                                    const std::vector<int64_t>& indexes, int64_t columns) {
+  const auto nothing = static_cast<int64_t>(which.size());
+  std::vector<std::vector<int64_t>> layers;
+  for (size_t i = 0; i < which.size(); ++i) {
+    if (which[i] >= static_cast<int64_t>(indexes.size())) n.fail("has no index for n-gram {}", which[i]);
+    const auto column = static_cast<size_t>(indexes[static_cast<size_t>(which[i])]);
+    auto layer = std::ranges::find_if(layers, [&](const auto& l) { return l[column] == nothing; });
+    if (layer == layers.end()) {
+      if (!n.take_constant_budget(columns * static_cast<int64_t>(sizeof(int64_t))))
+        n.fail("tables of {} columns, one for each n-gram that column {} has, are too large", columns, column);
+      layer = layers.emplace(layers.end(), static_cast<size_t>(columns), nothing);
+    }
+    (*layer)[column] = static_cast<int64_t>(i);
+  }
+  return layers;
+}
+
 void convert_tfidf(NodeImport& n) {
   const Term input = Term::input(n, 0);
   const Term given = input.dtype() == DType::kString ? numbered(n, input) : input.cast(DType::kI64);
@@ -139,20 +168,10 @@ void convert_tfidf(NodeImport& n) {
   const Term counts = count_grams(n, x, which);
   const Term values = weighted(n, counts, which);
   const std::vector<int64_t> indexes = n.integer_list("ngram_indexes");
-  if (indexes.empty() || *std::ranges::min_element(indexes) < 0) n.fail("its ngram_indexes make no sense");
-  const auto columns = static_cast<size_t>(*std::ranges::max_element(indexes)) + 1;
-  // A column is mostly of one n-gram; of several it is their sum.
-  std::vector<std::vector<int64_t>> layers;
-  for (size_t i = 0; i < which.size(); ++i) {
-    if (which[i] >= static_cast<int64_t>(indexes.size())) n.fail("has no index for n-gram {}", which[i]);
-    const auto column = static_cast<size_t>(indexes[static_cast<size_t>(which[i])]);
-    const auto nothing = static_cast<int64_t>(which.size());
-    auto layer = std::ranges::find_if(layers, [&](const auto& l) { return l[column] == nothing; });
-    if (layer == layers.end()) layer = layers.emplace(layers.end(), columns, nothing);
-    (*layer)[column] = static_cast<int64_t>(i);
-  }
-  Term y = Term::filled(n, DType::kF32, 0, {x.dim(0), static_cast<int64_t>(columns)});
-  for (size_t i = 0; i < layers.size(); ++i) {
+  const int64_t columns = column_count(n, indexes);
+  const std::vector<std::vector<int64_t>> layers = layers_of_columns(n, which, indexes, columns);
+  Term y = Term::filled(n, DType::kF32, 0, {x.dim(0), columns});
+  for (size_t i = 0; i < layers.size(); ++i) {  // a column of several n-grams is their sum
     const Term layer = gather(values, Term(n, index_constant(n, layers[i])), 1);
     y = i == 0 ? layer : y + layer;
   }

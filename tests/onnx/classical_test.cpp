@@ -833,5 +833,33 @@ TEST(TfIdfVectorizer, SkipsNoMoreItemsThanARowHas) {
   }
 }
 
+TEST(TfIdfVectorizer, MoreColumnsThanAnyMemoryHoldsAreRefused) {
+  const Inputs x{{"x", {{3}, {1, 2, 2}, DType::kI64}}};
+  const auto imported = [&](const std::vector<int64_t>& columns, const ImportOptions& options) {
+    const std::string vectorizer = node("TfIdfVectorizer", "x", "y",
+                                        integers("pool_int64s", {1, 2}) + integers("ngram_counts", {0}) +
+                                            integers("ngram_indexes", columns) + integer("min_gram_length", 1) +
+                                            integer("max_gram_length", 1) + text("mode", "TF"));
+    return import_onnx_bytes(parse(vectorizer, x, "y", kOpsets).SerializeAsString(), ".", options);
+  };
+  const auto expect_refused = [&](const std::vector<int64_t>& columns, const ImportOptions& options) {
+    try {
+      imported(columns, options);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUser);
+      EXPECT_THAT(error.what(), HasSubstr("node y (TfIdfVectorizer): "));
+    }
+  };
+  for (const int64_t last : {int64_t{1} << 33, int64_t{1} << 62, std::numeric_limits<int64_t>::max()})
+    expect_refused({0, last}, {});
+  // A table of ten columns for each n-gram of the last.
+  ImportOptions options;
+  options.constant_budget = 2 * 10 * 8;
+  EXPECT_NO_THROW(imported({9, 9}, options));
+  options.constant_budget -= 1;
+  expect_refused({9, 9}, options);
+}
+
 }  // namespace
 }  // namespace gantry
