@@ -5,6 +5,7 @@
 #include "host/onnx/dim_bounds.h"
 #include "host/onnx/importer.h"
 #include "host/onnx/loop_body.h"
+#include "host/onnx/node_reads.h"
 #include "host/onnx/term.h"
 
 namespace gantry {
@@ -12,9 +13,28 @@ namespace {
 
 constexpr int64_t kMostTurns = 512;  // that are written out
 
-Binding known_number(DType dtype, int64_t value) {
+// Of a body's inputs.
+constexpr size_t kNumber = 0, kCondition = 1;
+
+/// Whether a body declares its number or its condition as a vector of one element, which is another rank for what it
+/// computes of them.
+bool is_vector(const onnx::GraphProto& body, size_t input) {
+  const std::vector<const onnx::ValueInfoProto*> inputs = given_inputs(body);
+  if (input >= inputs.size()) return false;
+  const onnx::TypeProto& type = inputs[input]->type();
+  return type.has_tensor_type() && type.tensor_type().has_shape() && type.tensor_type().shape().dim_size() == 1;
+}
+
+/// What a body's number or condition stands for where it is known, and where only the running model knows it.
+Binding known_argument(const onnx::GraphProto& body, size_t input, int64_t value) {
+  const DType dtype = input == kNumber ? DType::kI64 : DType::kBool;
   Binding binding;
-  binding.contents = Contents::scalar(value, dtype);
+  binding.contents = is_vector(body, input) ? Contents::vector({value}, dtype) : Contents::scalar(value, dtype);
+  return binding;
+}
+Binding argument(NodeImport& n, const onnx::GraphProto& body, size_t input, Value* scalar) {
+  Binding binding;
+  binding.value = is_vector(body, input) ? n.reshape(scalar, {1}) : scalar;
   return binding;
 }
 
@@ -53,7 +73,7 @@ bool write_out(NodeImport& n, const onnx::GraphProto& body) {
   std::vector<std::vector<Term>> gathered(n.output_count() - states.size());
   if ((*goes_on == 0 || *count <= 0) && !gathered.empty()) return false;
   for (int64_t turn = 0; *goes_on != 0 && turn < *count; ++turn) {
-    std::vector<Binding> arguments{known_number(DType::kI64, turn), known_number(DType::kBool, 1)};
+    std::vector<Binding> arguments{known_argument(body, kNumber, turn), known_argument(body, kCondition, 1)};
     arguments.insert(arguments.end(), states.begin(), states.end());
     const std::vector<Binding> made = n.call_with(body, std::move(arguments));
     goes_on = known_element(made.at(0));
@@ -93,10 +113,9 @@ void convert_loop(NodeImport& n) {
   const bool surely = begins && begins->dims.size() == 1 && begins->dims[0].is_constant() && begins->dims[0].value() != 0;
   if (n.has(1) && !surely) parts.condition = n.input(1);
   for (size_t i = 2; i < n.input_count(); ++i) parts.states.push_back(state_of(n, i));
-  parts.arguments = [](const TurnValues& turn) {
-    std::vector<Binding> arguments(2);
-    arguments[0].value = turn.number;
-    arguments[1].value = turn.condition;
+  parts.arguments = [&](const TurnValues& turn) {
+    std::vector<Binding> arguments{argument(n, body, kNumber, turn.number),
+                                   argument(n, body, kCondition, turn.condition)};
     arguments.insert(arguments.end(), turn.states.begin(), turn.states.end());
     return arguments;
   };

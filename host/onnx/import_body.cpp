@@ -2,33 +2,15 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "host/onnx/importer.h"
 #include "host/onnx/node_import.h"
+#include "host/onnx/node_reads.h"
 #include "host/ops/builder.h"
 #include "host/ops/elementwise.h"
 #include "host/support/error.h"
 
 namespace gantry {
-namespace {
-
-/// The names of the inputs that a graph inside of the model's is given: files of IR version 3 and before list its
-/// initialisers among its inputs too.
-std::vector<std::string> given_inputs(const onnx::GraphProto& graph) {
-  std::set<std::string> initialised;
-  for (const onnx::TensorProto& tensor : graph.initializer()) initialised.insert(tensor.name());
-  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) initialised.insert(tensor.values().name());
-  std::vector<std::string> names;
-  for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (initialised.count(input.name()) == 0) names.push_back(input.name());
-  }
-  return names;
-}
-
-}  // namespace
 
 std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner,
                                             std::vector<Binding> arguments) {
@@ -145,10 +127,10 @@ ImportedBody Importer::import_body_by(const std::string& owner, const std::funct
 
 void Importer::define_arguments(const onnx::GraphProto& graph, std::vector<Binding> arguments,
                                 const std::string& owner) {
-  const std::vector<std::string> names = given_inputs(graph);
-  if (names.size() != arguments.size())
-    user_error("node {}: its graph has {} inputs, not {}", owner, names.size(), arguments.size());
-  for (size_t i = 0; i < arguments.size(); ++i) define(names[i], std::move(arguments[i]), owner);
+  const std::vector<const onnx::ValueInfoProto*> inputs = given_inputs(graph);
+  if (inputs.size() != arguments.size())
+    user_error("node {}: its graph has {} inputs, not {}", owner, inputs.size(), arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) define(inputs[i]->name(), std::move(arguments[i]), owner);
 }
 
 void Importer::drop_body(const ImportedBody& body) {

@@ -148,7 +148,8 @@ class LoopImport {
     if (parts_.condition != nullptr && !is_true(*parts_.condition)) return false;
     const Value* condition = body.outputs[0];
     while (condition->producer != nullptr &&
-           (condition->producer->is(op::copy) || condition->producer->is(op::identity)))
+           (condition->producer->is(op::copy) || condition->producer->is(op::identity) ||
+            condition->producer->is(op::reshape)))
       condition = condition->producer->inputs[0];
     return condition == body.parameters[1] || is_true(*condition);
   }

@@ -31,6 +31,17 @@ bool reads_any(const onnx::NodeProto& node, const std::set<std::string>& names) 
   return std::ranges::any_of(reads, [&](const std::string& name) { return names.count(name) != 0; });
 }
 
+std::vector<const onnx::ValueInfoProto*> given_inputs(const onnx::GraphProto& graph) {
+  std::set<std::string> initialised;
+  for (const onnx::TensorProto& tensor : graph.initializer()) initialised.insert(tensor.name());
+  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) initialised.insert(tensor.values().name());
+  std::vector<const onnx::ValueInfoProto*> given;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (initialised.count(input.name()) == 0) given.push_back(&input);
+  }
+  return given;
+}
+
 namespace {
 
 /// Of each node of a graph by which others it is read, and how many of its own it waits for.

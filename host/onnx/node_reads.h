@@ -1,4 +1,4 @@
-// The names that ONNX nodes read.
+// The names that ONNX nodes read, and what graphs inside of them are given.
 #pragma once
 
 #include <set>
@@ -8,6 +8,7 @@
 namespace onnx {
 class GraphProto;
 class NodeProto;
+class ValueInfoProto;
 }  // namespace onnx
 
 namespace gantry {
@@ -16,6 +17,10 @@ namespace gantry {
 /// Names that such a graph defines itself are among them: in a model no others have those.
 void add_reads(const onnx::NodeProto& node, std::set<std::string>& reads);
 bool reads_any(const onnx::NodeProto& node, const std::set<std::string>& names);
+
+/// The inputs of a graph inside of the model's that its node gives: files of IR version 3 and before list its
+/// initialisers among its inputs too.
+std::vector<const onnx::ValueInfoProto*> given_inputs(const onnx::GraphProto& graph);
 
 /// A graph's nodes, each behind those whose results it reads. ONNX asks for that, but ONNX Runtime does not,
 /// and some tools write others: of the nodes that may come next it is the first of the graph. Nodes that wait

@@ -107,6 +107,33 @@ TEST(Loop, HoldsBranchesAndOtherLoops) {
   });
 }
 
+TEST(Loop, NumbersAndConditionsThatABodyDeclaresAsVectorsAreVectors) {
+  const auto vector = [](const std::string& name, int type) {
+    return fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ {} }} }} }} }} ", name, type,
+                       "dim { dim_value: 1 }");
+  };
+  const std::string arguments = vector("i", 7) + vector("c", 9);
+  const std::string body = graph_attribute("body", arguments + as_float("i", "f") + as_float("c", "g"), "c s f g", "s");
+  // Of a known number of turns that hand a sequence on: they are written out.
+  const std::string known = graph_attribute(
+      "body", arguments + as_float("i", "h") + node("SequenceInsert", "t h", "longer"), "c longer", "t");
+  const auto shape = [](const std::string& of) {
+    return node("Shape", of, of + "_sizes") + as_float(of + "_sizes", of + "_shape");
+  };
+  const std::string bytes = model(
+      "initializer { name: 'three' data_type: 7 int64_data: 3 } " + largest_as_count("x", "m") +
+          loop("m", "", "x", "y numbers conditions", body) + shape("numbers") + shape("conditions") +
+          node("SequenceEmpty", "", "none") + loop("three", "", "none", "all", known) +
+          node("ConcatFromSequence", "all", "counted", axis(0)),
+      "numbers numbers_shape conditions_shape counted");
+  expect_results(bytes, [](const Floats& x) {
+    Floats numbers(static_cast<size_t>(turns_of(x)));
+    std::iota(numbers.begin(), numbers.end(), 0.0f);
+    const Floats sizes{static_cast<float>(numbers.size()), 1};
+    return std::vector<Floats>{numbers, sizes, sizes, {0, 1, 2}};
+  });
+}
+
 TEST(Loop, ReadsBackFromItsText) {
   const std::string body = graph_attribute("body", node("Concat", "s x", "next", axis(0)), "c next next", "i c s");
   // What is gathered differs in shape: that shows only when it runs.
