@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "host/onnx/importer.h"
+#include "host/onnx/malformed.h"
 #include "host/onnx/node_import.h"
 #include "host/onnx/node_reads.h"
 #include "host/ops/builder.h"
@@ -11,6 +12,19 @@
 #include "host/support/error.h"
 
 namespace gantry {
+namespace {
+
+/// What a function and those inside of it take of time and memory, in nodes.
+int64_t cost_of(const Function& function) {
+  constexpr int64_t kBesideNodes = 200;
+  int64_t cost = kBesideNodes + static_cast<int64_t>(function.nodes().size());
+  for (const Node* node : function.nodes()) {
+    for (const auto& body : node->bodies) cost += cost_of(*body);
+  }
+  return cost;
+}
+
+}  // namespace
 
 std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner,
                                             std::vector<Binding> arguments) {
@@ -133,8 +147,14 @@ void Importer::define_arguments(const onnx::GraphProto& graph, std::vector<Bindi
   for (size_t i = 0; i < arguments.size(); ++i) define(inputs[i]->name(), std::move(arguments[i]), owner);
 }
 
-void Importer::drop_body(const ImportedBody& body) {
+void Importer::drop_body(const ImportedBody& body, const std::string& owner) {
   node_names_ = body.names_before;
+  dropped_cost_ += cost_of(*body.function);
+  if (dropped_cost_ <= kMostDroppedCost) return;
+  throw BrokenModel(
+      fmt::format("node {}: there are too many loops and branches inside of each other for what they change of sizes: "
+                  "each is converted again with the one around it",
+                  owner));
 }
 
 std::unique_ptr<Function> Importer::take_body(const Function* body) {

@@ -160,8 +160,9 @@ class Importer {
   /// Converts a graph to a function. Throws ReadsUnknown where its results depend on what is not supported.
   ImportedBody import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start,
                            const GiveResults& give);
-  /// Forgets a body that no node will hold; its nodes' names are free again.
-  void drop_body(const ImportedBody& body);
+  /// Forgets a body that no node will hold; its nodes' names are free again. A BrokenModel where that, which is done in
+  /// every body around it too, has been done too often.
+  void drop_body(const ImportedBody& body, const std::string& owner);
   /// Hands a body over. Those that nobody takes live as long as the importer: it remembers their values.
   std::unique_ptr<Function> take_body(const Function* body);
   Choice next_choice();
@@ -346,6 +347,9 @@ class Importer {
   /// Functions that call others twice, and these others twice, are more nodes than any memory holds.
   static constexpr int64_t kMostCalledNodes = 250'000;
   std::map<const onnx::FunctionProto*, int64_t> called_nodes_;  ///< those of a call
+  /// In nodes: some gigabytes of large bodies, or twelve loops inside of each other of which each is converted twice.
+  static constexpr int64_t kMostDroppedCost = 2'000'000;
+  int64_t dropped_cost_ = 0;  ///< of bodies that no node holds
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
   bool met_unsupported_op_ = false;                        ///< they are listed when all are known
   std::vector<std::string>* held_warnings_ = nullptr;      ///< of the body that is read

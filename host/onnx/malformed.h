@@ -11,7 +11,7 @@
 namespace gantry {
 
 /// A user error of a node that is wrong whatever shapes the model is given: it reads a name that nothing
-/// defines, defines one again, or has more inputs or outputs than its op.
+/// defines, defines one again, has more inputs or outputs than its op, or lies too deep in others.
 class BrokenModel : public Error {
  public:
   explicit BrokenModel(const std::string& message) : Error(ErrorKind::kUser, message) {}

@@ -284,7 +284,7 @@ ImportedBody NodeImport::import_body(const onnx::GraphProto& graph, const StartB
 }
 
 void NodeImport::drop_body(const ImportedBody& body) {
-  importer_.drop_body(body);
+  importer_.drop_body(body, name_);
 }
 
 Choice NodeImport::next_choice() {

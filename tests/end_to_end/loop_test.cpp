@@ -1,5 +1,6 @@
 // Loops that data count or end, compiled: states that grow, turns that are gathered, and none at all.
 #include "host/ops/control.h"
+#include "host/support/error.h"
 #include "tests/end_to_end/control_models.h"
 
 namespace gantry::end_to_end {
@@ -132,6 +133,25 @@ TEST(Loop, NumbersAndConditionsThatABodyDeclaresAsVectorsAreVectors) {
     const Floats sizes{static_cast<float>(numbers.size()), 1};
     return std::vector<Floats>{numbers, sizes, sizes, {0, 1, 2}};
   });
+}
+
+// Each is converted twice as often as the one around it: 2^28 times the innermost.
+TEST(Loop, TooManyWhoseStatesGrowInsideOfEachOtherAreAnError) {
+  constexpr int kDepth = 28;
+  std::string nodes = node("Concat", "s0 x", "w0", axis(0));
+  for (int i = 1; i <= kDepth; ++i) {
+    const std::string body =
+        graph_attribute("body", nodes, fmt::format("c{0} w{0}", i - 1), fmt::format("i{0} c{0} s{0}", i - 1));
+    const bool is_outermost = i == kDepth;
+    nodes = loop("m", "", is_outermost ? "x" : fmt::format("s{}", i), is_outermost ? "y" : fmt::format("w{}", i), body);
+  }
+  try {
+    import_onnx_bytes(model(largest_as_count("x", "m") + nodes, "y"), "");
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("too many loops and branches inside of each other"));
+  }
 }
 
 TEST(Loop, ReadsBackFromItsText) {
