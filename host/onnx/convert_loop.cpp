@@ -75,6 +75,7 @@ bool write_out(NodeImport& n, const onnx::GraphProto& body) {
   for (int64_t turn = 0; *goes_on != 0 && turn < *count; ++turn) {
     std::vector<Binding> arguments{known_argument(body, kNumber, turn), known_argument(body, kCondition, 1)};
     arguments.insert(arguments.end(), states.begin(), states.end());
+    const WrittenTurn written(n, turn);
     const std::vector<Binding> made = n.call_with(body, std::move(arguments));
     goes_on = known_element(made.at(0));
     if (!goes_on || (!n.has(0) && turn + 1 == kMostTurns)) return false;

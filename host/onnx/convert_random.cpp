@@ -1,9 +1,10 @@
-// Random numbers: they follow from the node's seed, or from its name where it has none, and are the same in
-// every run.
+// Random numbers: they follow from the node's seed, or from its name where it has none, and from the turns of the loops
+// around it, and are the same in every run.
 #include <bit>
 #include <numbers>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/importer.h"
 #include "host/onnx/random.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/random.h"
@@ -24,12 +25,20 @@ uint64_t seed_of(const NodeImport& n) {
   return std::bit_cast<uint32_t>(static_cast<float>(n.number("seed", 0)));
 }
 
-/// Bits of a stream of the node's own.
+/// Bits of a stream of the node's own, others in every turn of the loops around it.
 Term stream(NodeImport& n, const Shape& shape, uint64_t index) {
+  std::string origin = fmt::format("{} {}", seed_of(n), index);
+  std::vector<Value*> turns;  // whose numbers only the running model knows
+  for (const Turn& turn : n.turns()) {
+    if (turn.number != nullptr)
+      turns.push_back(turn.number);
+    else
+      origin += fmt::format(" {}", turn.known);
+  }
   auto attrs = std::make_shared<RandomBitsAttrs>();
   attrs->shape = shape;
-  attrs->seed = static_cast<int64_t>(hash_of(fmt::format("{} {}", seed_of(n), index)));
-  return {n, n.add(op::random_bits, {}, attrs)};
+  attrs->seed = static_cast<int64_t>(hash_of(origin));
+  return {n, n.add(op::random_bits, std::move(turns), attrs)};
 }
 
 /// 24 of the bits, as many as an f32 has.

@@ -110,6 +110,7 @@ Scanned run_steps(const ScanNest& nest, const Dim& extent, std::vector<Term> sta
   const int64_t steps = extent.value();
   std::vector<std::vector<Term>> parts(nest.results);
   for (int64_t t = 0; t < steps; ++t) {
+    const WrittenTurn written(nest.n, t);
     std::vector<Value*> arguments(states.begin(), states.end());
     for (size_t i = 0; i < inputs.size(); ++i) {
       const int64_t at = backward[i] != 0 ? steps - 1 - t : t;
@@ -179,6 +180,7 @@ void convert_scan_8(NodeImport& n) {
   const std::vector<int64_t> forward(nest.results, 0);
   std::vector<std::vector<Term>> parts(n.output_count());
   for (int64_t b = 0; b < sequences; ++b) {
+    const WrittenTurn written(n, b);
     std::vector<Term> own;
     for (const Term& x : given) own.push_back(x.sliced(0, b, b + 1).squeezed(0));
     const auto split = own.begin() + static_cast<std::ptrdiff_t>(nest.states);

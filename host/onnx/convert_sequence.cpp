@@ -313,6 +313,7 @@ void convert_map(NodeImport& n) {
         n.fail("its sequences are of {} and {} elements", count, input.sequence->size());
       arguments.push_back(input.sequence ? (*input.sequence)[at] : input);
     }
+    const WrittenTurn written(n, static_cast<int64_t>(at));
     Parts made = n.call_with(n.graph("body"), std::move(arguments));
     if (made.size() != results.size()) n.fail("its body has {} outputs, not {}", made.size(), results.size());
     for (size_t i = 0; i < results.size(); ++i) results[i].push_back(std::move(made[i]));

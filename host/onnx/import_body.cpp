@@ -81,6 +81,10 @@ Value* Importer::captured(Value* value, size_t scope) {
   if (value->is_constant()) return function().add_constant(value->name, value->constant);
   size_t owner = open_.size() - 1;
   while (open_[owner].first_scope > scope) --owner;
+  return handed_in(value, owner);
+}
+
+Value* Importer::handed_in(Value* value, size_t owner) {
   for (size_t i = owner + 1; i < open_.size(); ++i) {
     Value*& parameter = open_[i].parameters[value];
     if (parameter == nullptr) {
@@ -90,6 +94,17 @@ Value* Importer::captured(Value* value, size_t scope) {
     value = parameter;
   }
   return value;
+}
+
+std::vector<Turn> Importer::turns() {
+  std::vector<Turn> all;
+  for (size_t owner = 0; owner < open_.size(); ++owner) {
+    for (Turn turn : open_[owner].turns) {
+      if (turn.number != nullptr) turn.number = handed_in(turn.number, owner);
+      all.push_back(turn);
+    }
+  }
+  return all;
 }
 
 ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start,

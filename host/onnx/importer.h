@@ -72,6 +72,12 @@ struct Binding {
   bool unknown = false;    ///< of something that is not supported: what reads it is skipped
 };
 
+/// Of a loop around a node.
+struct Turn {
+  Value* number = nullptr;  ///< of the turn: an i64 of the function that is built; null: the loop is written out
+  int64_t known = 0;        ///< the number of one that is written out
+};
+
 /// What a body has before its graph is converted.
 struct BodyStart {
   std::vector<Binding> arguments;  ///< what the graph's inputs stand for: parameters, or what is made of them
@@ -165,6 +171,11 @@ class Importer {
   void drop_body(const ImportedBody& body, const std::string& owner);
   /// Hands a body over. Those that nobody takes live as long as the importer: it remembers their values.
   std::unique_ptr<Function> take_body(const Function* body);
+  /// Those that the node being converted is in, the outermost first.
+  std::vector<Turn> turns();
+  /// From now on nodes of the innermost function are in that turn, until it is left or the function is whole.
+  void enter_turn(const Turn& turn) { open_.back().turns.push_back(turn); }
+  void leave_turn() { open_.back().turns.pop_back(); }
   Choice next_choice();
   /// As NodeImport::substitute, for the node `reader` called `name`, whose inputs have these values.
   Substituted substitute(const std::vector<std::string>& names, const std::vector<Value*>& values,
@@ -189,6 +200,7 @@ class Importer {
     size_t first_scope = 0;  ///< of its names; those of scopes below are of the functions around it
     std::vector<Value*> captured;
     std::map<const Value*, Value*> parameters;  ///< of captured values
+    std::vector<Turn> turns = {};               ///< of it, and of loops that are written out in it
   };
   /// A graph whose nodes are being converted.
   struct OpenGraph {
@@ -238,6 +250,8 @@ class Importer {
   /// The same of a binding without a name, and of a value; null stays null.
   Binding captured(Binding outer, size_t scope);
   Value* captured(Value* outer, size_t scope);
+  /// A value of the function at that place in open_ as the innermost function sees it.
+  Value* handed_in(Value* value, size_t owner);
   /// Defines the names of a graph's inputs.
   void define_arguments(const onnx::GraphProto& graph, std::vector<Binding> arguments, const std::string& owner);
   /// An output of the function that is built: a node's result of its own.

@@ -78,6 +78,7 @@ class LoopImport {
   BodyStart begin(Function& function) {
     turn_ = {};
     turn_.number = function.add_parameter("turn", {DType::kI64, {}});
+    n_.set_turn(turn_.number);
     turn_.condition = function.add_parameter("goes_on", {DType::kBool, {}});
     std::vector<Value*> tensors;
     for (size_t i = 0; i < states_.size(); ++i) tensors.push_back(function.add_parameter(given_[i]->name, states_[i]));

@@ -287,6 +287,22 @@ void NodeImport::drop_body(const ImportedBody& body) {
   importer_.drop_body(body, name_);
 }
 
+std::vector<Turn> NodeImport::turns() {
+  return importer_.turns();
+}
+
+void NodeImport::set_turn(Value* number) {
+  importer_.enter_turn({.number = number});
+}
+
+void NodeImport::enter_turn(int64_t number) {
+  importer_.enter_turn({.known = number});
+}
+
+void NodeImport::leave_turn() {
+  importer_.leave_turn();
+}
+
 Choice NodeImport::next_choice() {
   return importer_.next_choice();
 }

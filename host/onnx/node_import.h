@@ -28,6 +28,7 @@ struct Binding;
 struct BodyStart;
 struct ImportedBody;
 struct LateSequence;
+struct Turn;
 /// Adds parameters and nodes to a new body.
 using StartBody = std::function<BodyStart(Function& body)>;
 using GiveResults = std::function<std::vector<Value*>(std::vector<Binding> results)>;
@@ -173,6 +174,13 @@ class NodeImport {
   /// else is, and no constants. Nodes that read nothing that is another are not converted again. A user error where
   /// `result` depends on the node.
   Substituted substitute(const std::vector<std::string>& names, size_t varied_count, const std::string& result);
+  /// The turns of the loops around the node, the outermost first.
+  std::vector<Turn> turns();
+  /// What is converted from now on in the body that was begun last is in the turn of that number.
+  void set_turn(Value* number);
+  /// The same for a turn that is written out, until it is left (WrittenTurn).
+  void enter_turn(int64_t number);
+  void leave_turn();
   /// A node that holds the bodies; its results are of these types.
   Node* add_control(const OpHandle& op, std::shared_ptr<const Attrs> attrs, std::vector<Value*> inputs,
                     std::vector<TensorType> types, const std::vector<ImportedBody>& bodies);
@@ -223,6 +231,18 @@ class NodeImport {
   Importer& importer_;
   const onnx::NodeProto& proto_;
   std::string name_;
+};
+
+/// While it lives, what is converted is in that turn of a loop that is written out.
+class WrittenTurn {
+ public:
+  WrittenTurn(NodeImport& n, int64_t number) : n_(n) { n_.enter_turn(number); }
+  ~WrittenTurn() { n_.leave_turn(); }
+  WrittenTurn(const WrittenTurn&) = delete;
+  WrittenTurn& operator=(const WrittenTurn&) = delete;
+
+ private:
+  NodeImport& n_;
 };
 
 }  // namespace gantry

@@ -1,5 +1,7 @@
 #include "host/ops/random.h"
 
+#include <optional>
+
 #include "host/loops/stmt.h"
 #include "host/ops/families.h"
 #include "host/ops/support.h"
@@ -19,15 +21,25 @@ Expr mixed(const Expr& state) {
   return folded(folded(first, 27) * bits(0x94D049BB133111EBu), 31);
 }
 
-std::vector<Tensor> compute_bits(const Node& node, const std::vector<Tensor>&) {
+/// The seed in those turns. Their factor is another than that of places, so that the seeds of turns are far from each
+/// other in SplitMix64's sequence.
+Expr seed_in(const std::vector<Tensor>& turns, int64_t seed) {
+  std::optional<Expr> apart;
+  for (const Tensor& turn : turns) {
+    const Expr number = cast(DType::kU64, turn(std::vector<Expr>{}) + 1);
+    apart = (apart ? binary(BinaryOp::kXor, *apart, number) : number) * bits(0xD1342543DE82EF95u);
+  }
+  const Expr own = bits(static_cast<uint64_t>(seed));
+  return apart ? binary(BinaryOp::kXor, own, *apart) : own;
+}
+
+std::vector<Tensor> compute_bits(const Node& node, const std::vector<Tensor>& turns) {
   const auto& attrs = node.attrs_as<RandomBitsAttrs>();
   const std::vector<Expr> shape = to_exprs(attrs.shape);
   const auto body = [&](const std::vector<Expr>& i) {
     Expr place = 0;
     for (size_t d = 0; d < shape.size(); ++d) place = place * shape[d] + i[d];
-    const Expr state =
-        bits(static_cast<uint64_t>(attrs.seed)) + cast(DType::kU64, place + 1) * bits(0x9E3779B97F4A7C15u);
-    return mixed(state);
+    return mixed(seed_in(turns, attrs.seed) + cast(DType::kU64, place + 1) * bits(0x9E3779B97F4A7C15u));
   };
   return {compute(shape, body, "random_bits")};
 }
@@ -105,6 +117,11 @@ std::vector<Tensor> compute_mersenne(const Node& node, const std::vector<Tensor>
 OpDef define_random(const OpHandle& handle, FusionClass fusion, DType dtype) {
   OpDef op = ops::define(handle, fusion, LayoutBehaviour::kNone, {});
   op.infer = [dtype](const Node& node, Function&) {
+    const TensorType number{DType::kI64, {}};
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const TensorType& turn = ops::input_type(node, i);
+      ops::require(turn == number, "the number of a turn should be {}, not {}", number.str(), turn.str());
+    }
     const Shape& shape = node.attrs_as<RandomBitsAttrs>().shape;
     for (const Dim& d : shape)
       ops::require(!d.is_constant() || d.value() >= 0, "the shape {} has a negative dimension",
@@ -118,6 +135,7 @@ OpDef define_random(const OpHandle& handle, FusionClass fusion, DType dtype) {
 
 void add_random_ops(OpSet& set) {
   OpDef bits = define_random(op::random_bits, FusionClass::kInjective, DType::kU64);
+  bits.max_inputs = -1;
   bits.compute = compute_bits;
   set.add(std::move(bits));
   OpDef mersenne = define_random(op::mersenne_fractions, FusionClass::kOpaque, DType::kF64);

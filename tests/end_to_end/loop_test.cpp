@@ -154,6 +154,17 @@ TEST(Loop, TooManyWhoseStatesGrowInsideOfEachOtherAreAnError) {
   }
 }
 
+TEST(Loop, DrawsOtherRandomNumbersInEveryTurnAndTheSameInEveryRun) {
+  const std::string body = graph_attribute("body", node("RandomUniformLike", "x", "drawn"), "c drawn", "i c");
+  testing::LocalModel program(testing::compile_to_bytes(
+      import_onnx_bytes(model(largest_as_count("x", "m") + loop("m", "", "", "rows", body), "rows"), "")));
+  const Floats rows = floats(program.run({tensor({3, 1})}).at(0));
+  ASSERT_EQ(rows.size(), 6U);
+  for (size_t turn = 1; turn < 3; ++turn) EXPECT_NE(rows[0], rows[2 * turn]);
+  EXPECT_NE(rows[2], rows[4]);
+  EXPECT_EQ(floats(program.run({tensor({3, 1})}).at(0)), rows);
+}
+
 TEST(Loop, ReadsBackFromItsText) {
   const std::string body = graph_attribute("body", node("Concat", "s x", "next", axis(0)), "c next next", "i c s");
   // What is gathered differs in shape: that shows only when it runs.

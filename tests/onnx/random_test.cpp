@@ -1,6 +1,8 @@
 // Random numbers: their statistics, and that they follow from the seed.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <sstream>
 
 #include "tests/onnx/model_text.h"
 
@@ -86,6 +88,44 @@ TEST(Random, NumbersFollowFromTheSeedAndNodesWithoutOneDiffer) {
   // Neighbours do not depend on each other.
   const std::vector<double> shifted(y[0].begin() + 1, y[0].end()), first(y[0].begin(), y[0].end() - 1);
   EXPECT_NEAR(correlation(first, shifted), 0, 5 / std::sqrt(kCount));
+}
+
+/// Rows, one behind the other, that do not depend on each other.
+void expect_independent(const std::vector<double>& all, size_t rows) {
+  ASSERT_EQ(all.size() % rows, 0u);
+  const auto length = static_cast<std::ptrdiff_t>(all.size() / rows);
+  const auto row = [&](size_t at) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(at) * length;
+    return std::vector<double>(begin, begin + length);
+  };
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t j = i + 1; j < rows; ++j)
+      EXPECT_NEAR(correlation(row(i), row(j)), 0, 5 / std::sqrt(length)) << i << " " << j;
+  }
+}
+std::string body(const std::string& inputs, const std::string& nodes, const std::string& outputs) {
+  std::string text = "type: GRAPH g { name: 'b' ";
+  std::istringstream words(inputs);
+  for (std::string word; words >> word;) text += fmt::format("input {{ name: '{}' }} ", word);
+  return attribute("body", text + nodes + output_list(outputs) + "}");
+}
+
+TEST(Random, TurnsOfALoopDrawNumbersOfTheirOwnInEveryRunTheSame) {
+  const std::string shape = attribute("shape", fmt::format("type: INTS ints: [{}]", kCount / 4));
+  const std::string three = "initializer { name: 'three' data_type: 7 int64_data: 3 } ";
+  const Inputs x{{"x", {{3}, {0, 0, 0}}}};
+  for (const std::string& given : {std::string(), seed(6)}) {
+    const std::string draw = node("RandomUniform", "", "r", shape + given);
+    const std::string loop = three + node("Loop", "three -", "rows", body("i c", draw, "c r"));
+    const auto rows = drawn(loop, "rows")[0];
+    expect_independent(rows, 3);
+    EXPECT_EQ(drawn(loop, "rows")[0], rows);
+    const std::string inner = node("Loop", "three -", "q", body("j d", draw, "d r"));
+    expect_independent(drawn(three + node("Loop", "three -", "rows", body("i c", inner, "c q")), "rows")[0], 9);
+    // Written out, a step each.
+    const std::string scan = node("Scan", "x", "rows", body("e", draw, "r") + integer("num_scan_inputs", 1));
+    expect_independent(drawn(scan, "rows", x)[0], 3);
+  }
 }
 
 TEST(Random, BernoulliIsOneAsOftenAsItsInputSays) {
