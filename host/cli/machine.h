@@ -50,7 +50,8 @@ class Machine {
 std::unique_ptr<Machine> this_machine();
 /// This machine as one of another architecture ("aarch64"), whose gantry-device `program` runs under qemu's emulation
 /// of a user's process. User error where qemu's program for it is not on the path.
-std::unique_ptr<Machine> emulated_machine(const std::string& architecture, const std::filesystem::path& program);
+std::unique_ptr<Machine> emulated_machine(const std::string& architecture,
+                                          const std::filesystem::path& program);
 /// Connects; errors say what could not be reached and why.
 std::unique_ptr<Machine> connect_board(const BoardChoice& board);
 

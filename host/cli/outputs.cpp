@@ -73,7 +73,8 @@ void OutputPlan::writes(const std::filesystem::path& path, FileKind kind, const 
     user_error("{}: would replace {} {}; give another path", output.what, input.what, input.path);
   }
   if (target.kind == OutputTarget::Kind::kDescriptor && target.descriptor == STDOUT_FILENO) {
-    if (!on_stdout_.empty()) user_error("{}: is the same file as {}; give another path", output.what, on_stdout_);
+    if (!on_stdout_.empty())
+      user_error("{}: is the same file as {}; give another path", output.what, on_stdout_);
     on_stdout_ = output.what;
     check_stdout();
   }

@@ -63,9 +63,9 @@ llvm::Function* MathBuilder::fmod_function(bool from_narrow) {
 
 // do { q = the first 24 bits of a / b, of which only whole ones; a -= q * b } while (a >= b).
 //
-// Exact: a and b have at most 24 bits, so that q * b has 48. What is left is less than 2^24 of the units of which both
-// are multiples: a has 24 bits again. A quotient that is less than a q of 24 bits is so by 2^-48 of it at least, more
-// than the division rounds: q never is too large.
+// Exact: a and b have at most 24 bits, so that q * b has 48. What is left is less than 2^24 of the units of
+// which both are multiples: a has 24 bits again. A quotient that is less than a q of 24 bits is so by 2^-48
+// of it at least, more than the division rounds: q never is too large.
 Value* MathBuilder::remainder_in_parts(Value* dividend, Value* divisor) {
   llvm::BasicBlock* before = b_.GetInsertBlock();
   auto block = [&](const char* label) {
@@ -86,8 +86,8 @@ Value* MathBuilder::remainder_in_parts(Value* dividend, Value* divisor) {
   return next;
 }
 
-// With a = m 2^i and b = n 2^j, m and n whole numbers of at most 53 bits: (m 2^(i - j) mod n) 2^j. i64 has room for
-// 11 bits more than n, so that 2^11 of the power at most is multiplied before each remainder:
+// With a = m 2^i and b = n 2^j, m and n whole numbers of at most 53 bits: (m 2^(i - j) mod n) 2^j. i64 has
+// room for 11 bits more than n, so that 2^11 of the power at most is multiplied before each remainder:
 //
 //   r = m; left = i - j; do { k = min(left, 11); r = r 2^k mod n; left -= k } while (left > 0)
 Value* MathBuilder::remainder_of_integers(Value* dividend, Value* divisor) {

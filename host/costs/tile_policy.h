@@ -15,10 +15,11 @@ int64_t tile_parts(const Target& target);
 bool asks_for_parts(const Target& target);
 /// Whether none of its extents is known to be 0. Tile units take no others: there are no blocks of no rows.
 bool may_have_elements(const TensorType& type);
-/// Convolutions without groups of f32 images of known size that may have elements. `data`, `result`: (N, C, spatial…).
+/// Convolutions without groups of f32 images of known size that may have elements. `data`, `result`: (N, C,
+/// spatial…).
 bool fits_tile_unit(const ConvAttrs& attrs, const TensorType& data, const TensorType& result);
-/// Parts of the weights of data (…, K) times (K, units), or 0 where multiply-adds are estimated to be faster or there
-/// is nothing to multiply.
+/// Parts of the weights of data (…, K) times (K, units), or 0 where multiply-adds are estimated to be faster
+/// or there is nothing to multiply.
 int64_t dense_tile_parts(const TensorType& data, int64_t units, const Target& target);
 
 /// Cycles on one core of a convolution by attrs.form.algorithm == kTiles; none where extents are not known.

@@ -52,8 +52,8 @@ std::map<std::string, Dim> sizes_of(const GivenSizes& given, const std::vector<V
   return size_bindings(given_sizes(given, inputs));
 }
 
-/// Outputs without names of their own are called as their values are, whatever values passes put in their place:
-/// one that takes that of two outputs has one name.
+/// Outputs without names of their own are called as their values are, whatever values passes put in their
+/// place: one that takes that of two outputs has one name.
 void name_outputs(Function& main) {
   if (!main.output_names.empty()) return;
   for (const Value* output : main.outputs) main.output_names.push_back(output->name);

@@ -22,11 +22,11 @@ struct GirOptions : GivenSizes {
 /// Whether a file is graph text: by its name's .gir, or by how it begins. User error if it cannot be read.
 bool is_gir_file(const std::filesystem::path& path);
 
-/// Reads a graph as print_program() wrote it, or a person, with the ops of `ops`, that may have been through those of
-/// `passes` (graph_pass_names(), which this layer does not know). A model without a name is called as its file, and
-/// outputs without names are called as their values. User errors name the text, line and column (see
-/// parse_program()), and the file of weights: missing, outside the text's folder, damaged, without a constant, or with
-/// one of another type.
+/// Reads a graph as print_program() wrote it, or a person, with the ops of `ops`, that may have been through
+/// those of `passes` (graph_pass_names(), which this layer does not know). A model without a name is called
+/// as its file, and outputs without names are called as their values. User errors name the text, line and
+/// column (see parse_program()), and the file of weights: missing, outside the text's folder, damaged,
+/// without a constant, or with one of another type.
 Graph read_gir(const std::filesystem::path& path, const OpTable& ops, const std::vector<std::string>& passes,
                const GirOptions& options = {});
 /// As read_gir of a text in memory, for which `path` stands in messages and names the folder of its weights.

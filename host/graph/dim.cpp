@@ -402,7 +402,8 @@ Dim ceildiv(const Dim& a, const Dim& b) {
 }
 
 bool provably_different(const Dim& a, const Dim& b) {
-  if (are_far_apart(a, b)) return least_difference(a, b).value_or(0) > 0 || least_difference(b, a).value_or(0) > 0;
+  if (are_far_apart(a, b))
+    return least_difference(a, b).value_or(0) > 0 || least_difference(b, a).value_or(0) > 0;
   const auto difference = (a - b).constant();
   return difference && *difference != 0;
 }

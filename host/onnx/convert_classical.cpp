@@ -239,7 +239,8 @@ void convert_zip_map(NodeImport& n) {
   if (scores.rank() > 2) n.fail("its data {} should have at most 2 dimensions", n.type(0).str());
   if (scores.rank() == 0 || provably_different(scores.dim(-1), labels))
     n.fail("has {} labels for data {}", labels, n.type(0).str());
-  if (!(scores.dim(-1) == Dim(labels))) n.function().constraints.push_back({scores.dim(-1), labels, n.name()});
+  if (!(scores.dim(-1) == Dim(labels)))
+    n.function().constraints.push_back({scores.dim(-1), labels, n.name()});
   n.warn(fmt::format(
       "node {} (ZipMap): instead of a sequence of maps there is a matrix, a row for each map, with a column "
       "for each entry of {}, in their order",

@@ -116,8 +116,7 @@ void convert_trilu(NodeImport& n) {
   if (n.has(1) && !n.contents(1)) return trilu_at_run_time(n, attrs->upper);
   if (n.has(1)) {
     attrs->k = one_dim(n, 1, "k", Elements::kSigned);
-    if (const auto known = attrs->k.constant())
-      attrs->k = std::clamp(*known, -kFarDiagonal, kFarDiagonal);
+    if (const auto known = attrs->k.constant()) attrs->k = std::clamp(*known, -kFarDiagonal, kFarDiagonal);
   }
   n.set(0, n.add(op::trilu, {n.input(0)}, attrs));
 }
@@ -180,8 +179,8 @@ void range_by_data(NodeImport& n) {
   };
   const Term start = number(0), limit = number(1);
   const Term delta = n.has(2) ? number(2) : start.number_like(1);
-  const Term count = is_float(start.dtype()) ? steps_of_floats(start, limit, delta)
-                                             : steps_of_integers(start, limit, delta);
+  const Term count =
+      is_float(start.dtype()) ? steps_of_floats(start, limit, delta) : steps_of_integers(start, limit, delta);
   const Term index = Term::range(n, n.bind(count, "range")[0]).cast(start.dtype());
   n.set(0, index * delta + start);
 }

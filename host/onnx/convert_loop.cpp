@@ -16,20 +16,22 @@ constexpr int64_t kMostTurns = 512;  // that are written out
 // Of a body's inputs.
 constexpr size_t kNumber = 0, kCondition = 1;
 
-/// Whether a body declares its number or its condition as a vector of one element, which is another rank for what it
-/// computes of them.
+/// Whether a body declares its number or its condition as a vector of one element, which is another rank for
+/// what it computes of them.
 bool is_vector(const onnx::GraphProto& body, size_t input) {
   const std::vector<const onnx::ValueInfoProto*> inputs = given_inputs(body);
   if (input >= inputs.size()) return false;
   const onnx::TypeProto& type = inputs[input]->type();
-  return type.has_tensor_type() && type.tensor_type().has_shape() && type.tensor_type().shape().dim_size() == 1;
+  return type.has_tensor_type() && type.tensor_type().has_shape() &&
+         type.tensor_type().shape().dim_size() == 1;
 }
 
 /// What a body's number or condition stands for where it is known, and where only the running model knows it.
 Binding known_argument(const onnx::GraphProto& body, size_t input, int64_t value) {
   const DType dtype = input == kNumber ? DType::kI64 : DType::kBool;
   Binding binding;
-  binding.contents = is_vector(body, input) ? Contents::vector({value}, dtype) : Contents::scalar(value, dtype);
+  binding.contents =
+      is_vector(body, input) ? Contents::vector({value}, dtype) : Contents::scalar(value, dtype);
   return binding;
 }
 Binding argument(NodeImport& n, const onnx::GraphProto& body, size_t input, Value* scalar) {

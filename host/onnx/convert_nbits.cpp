@@ -32,8 +32,8 @@ Value* unpack(NodeImport& n, Value* packed, const Blocks& b, int64_t count) {
   return unpacked({n, n.reshape(packed, {b.rows, bytes})}, b.bits, count);
 }
 
-/// One value for each of the `depth` elements of a row from one a block: by the order of the blocks, or by g_idx,
-/// which may be padded as the rows are.
+/// One value for each of the `depth` elements of a row from one a block: by the order of the blocks, or by
+/// g_idx, which may be padded as the rows are.
 Value* per_element(NodeImport& n, Value* values, const Blocks& b) {
   values = n.reshape(values, {b.rows, b.count});
   if (!n.has(4)) return along_axis(n, values, {b.rows, b.depth}, 1, b.size);

@@ -6,8 +6,8 @@
 namespace gantry {
 namespace {
 
-/// Inputs: data, weight, bias, their scales, mask, their zero points, past. Bias, scales and past may be of f16:
-/// the projections are rounded to it once, the attention is of it.
+/// Inputs: data, weight, bias, their scales, mask, their zero points, past. Bias, scales and past may be of
+/// f16: the projections are rounded to it once, the attention is of it.
 void convert_qattention(NodeImport& n) {
   const Quantized x{n.input(0), n.input(3), n.optional_input(6)}, w{n.input(1), n.input(4), n.optional_input(7)};
   const Term bias = Term::input(n, 2);

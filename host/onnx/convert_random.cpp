@@ -1,5 +1,5 @@
-// Random numbers: they follow from the node's seed, or from its name where it has none, and from the turns of the loops
-// around it, and are the same in every run.
+// Random numbers: they follow from the node's seed, or from its name where it has none, and from the turns of
+// the loops around it, and are the same in every run.
 #include <bit>
 #include <numbers>
 

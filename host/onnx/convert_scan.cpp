@@ -36,14 +36,15 @@ struct ScanNest {
   }
 };
 
-/// The extent that all inputs have along an axis, a constant where one of them has that; of others it is a constraint.
-/// `what` stands behind it in the user error for inputs of which no run can have the same.
+/// The extent that all inputs have along an axis, a constant where one of them has that; of others it is a
+/// constraint. `what` stands behind it in the user error for inputs of which no run can have the same.
 Dim common_extent(NodeImport& n, const std::vector<Term>& inputs, int64_t axis, const char* what) {
   const auto known = std::ranges::find_if(inputs, [&](const Term& x) { return x.dim(axis).is_constant(); });
   const Dim extent = (known == inputs.end() ? inputs.front() : *known).dim(axis);
   for (const Term& x : inputs) {
     const Dim own = x.dim(axis);
-    if (provably_different(own, extent)) n.fail("its inputs have {} and {} {}", extent.str(), own.str(), what);
+    if (provably_different(own, extent))
+      n.fail("its inputs have {} and {} {}", extent.str(), own.str(), what);
     if (!(own == extent)) n.function().constraints.push_back({own, extent, n.name()});
   }
   return extent;
@@ -64,8 +65,8 @@ Binding bound_to(Value* value) {
   return binding;
 }
 
-/// What a step reads of an input that all turns read. Where there is no step there is nothing to read, and zeros stand
-/// for it.
+/// What a step reads of an input that all turns read. Where there is no step there is nothing to read, and
+/// zeros stand for it.
 Term part_of_step(NodeImport& n, Value* all, const Dim& steps, Value* step) {
   if (!(steps == Dim(0))) return gather(Term(n, all), Term(n, step), 0);
   const uint64_t zero = 0;  // of any type: of strings the empty one
@@ -184,7 +185,8 @@ void convert_scan_8(NodeImport& n) {
     std::vector<Term> own;
     for (const Term& x : given) own.push_back(x.sliced(0, b, b + 1).squeezed(0));
     const auto split = own.begin() + static_cast<std::ptrdiff_t>(nest.states);
-    const Scanned scanned = run_steps(nest, steps, {own.begin(), split}, {split, own.end()}, backward, forward);
+    const Scanned scanned =
+        run_steps(nest, steps, {own.begin(), split}, {split, own.end()}, backward, forward);
     for (size_t i = 0; i < nest.states; ++i) parts[i].push_back(scanned.states[i].unsqueezed(0));
     for (size_t i = 0; i < nest.results; ++i)
       parts[nest.states + i].push_back(scanned.results[i].unsqueezed(0));

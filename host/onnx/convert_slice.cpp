@@ -27,8 +27,8 @@ Dim counted_from_begin(const Dim& given, const Dim& extent, const Dim& low) {
 
 constexpr int64_t kBeyondAnyAxis = int64_t{1} << 40;
 
-/// Whether a bound as written lies behind all elements, or before all. Of an open axis that is said of the ends
-/// of i32 too, by which exporters mean those of any axis.
+/// Whether a bound as written lies behind all elements, or before all. Of an open axis that is said of the
+/// ends of i32 too, by which exporters mean those of any axis.
 bool is_behind_all(const Dim& given, const Dim& extent) {
   const auto bound = given.constant(), count = extent.constant();
   if (!bound) return false;
@@ -110,9 +110,9 @@ void convert_slice_10(NodeImport& n) {
 
 // --- Split
 
-/// The sizes of that many equal parts; `uneven`: of parts that make the extent whatever it is, the last of which may be
-/// smaller or empty. These are differences of where parts end: what is left behind one, by which the next was known,
-/// would be an expression twice as long each time.
+/// The sizes of that many equal parts; `uneven`: of parts that make the extent whatever it is, the last of
+/// which may be smaller or empty. These are differences of where parts end: what is left behind one, by which
+/// the next was known, would be an expression twice as long each time.
 Shape part_sizes(const Dim& extent, int64_t count, bool uneven) {
   if (!uneven) return Shape(static_cast<size_t>(count), floordiv(extent, count));
   const Dim chunk = ceildiv(extent, count);

@@ -139,8 +139,8 @@ int64_t column_count(const NodeImport& n, const std::vector<int64_t>& indexes) {
   return last + 1;
 }
 
-/// For each column which of the n-grams `which`, by their places there, it counts; their number where it counts none.
-/// A column is mostly of one n-gram: another of it is in a further layer.
+/// For each column which of the n-grams `which`, by their places there, it counts; their number where it
+/// counts none. A column is mostly of one n-gram: another of it is in a further layer.
 std::vector<std::vector<int64_t>> layers_of_columns(NodeImport& n, const std::vector<int64_t>& which,
                                                     const std::vector<int64_t>& indexes, int64_t columns) {
   const auto nothing = static_cast<int64_t>(which.size());
@@ -151,7 +151,8 @@ std::vector<std::vector<int64_t>> layers_of_columns(NodeImport& n, const std::ve
     auto layer = std::ranges::find_if(layers, [&](const auto& l) { return l[column] == nothing; });
     if (layer == layers.end()) {
       if (!n.take_constant_budget(columns * static_cast<int64_t>(sizeof(int64_t))))
-        n.fail("tables of {} columns, one for each n-gram that column {} has, are too large", columns, column);
+        n.fail("tables of {} columns, one for each n-gram that column {} has, are too large", columns,
+               column);
       layer = layers.emplace(layers.end(), static_cast<size_t>(columns), nothing);
     }
     (*layer)[column] = static_cast<int64_t>(i);

@@ -40,7 +40,8 @@ struct ImportOptions : GivenSizes {
   /// Hears of every node that is read, as messages and origins call it, with its ONNX op. May be empty.
   std::function<void(const std::string& name, const std::string& op)> on_node;
   /// Bytes of constants that the import may make of a value and a shape (ConstantOfShape); beyond it they are
-  /// made when the model runs. Tables for the columns of TfIdfVectorizer count too, and are a user error beyond it.
+  /// made when the model runs. Tables for the columns of TfIdfVectorizer count too, and are a user error
+  /// beyond it.
   int64_t constant_budget = int64_t{2} << 30;
   /// Receives warnings (the onnx checker's complaints and our own). May be empty.
   std::function<void(const std::string&)> warn;

@@ -28,7 +28,8 @@ int64_t cost_of(const Function& function) {
 
 std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner,
                                             std::vector<Binding> arguments) {
-  if (depth_ == kDeepestNesting) user_error("node {}: branches are nested more than {} deep", owner, kDeepestNesting);
+  if (depth_ == kDeepestNesting)
+    user_error("node {}: branches are nested more than {} deep", owner, kDeepestNesting);
   struct Scope {
     explicit Scope(Importer& i) : importer(i) {
       ++importer.depth_;
@@ -125,7 +126,8 @@ ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::str
 }
 
 ImportedBody Importer::import_body_by(const std::string& owner, const std::function<void()>& convert) {
-  if (depth_ == kDeepestNesting) user_error("node {}: branches are nested more than {} deep", owner, kDeepestNesting);
+  if (depth_ == kDeepestNesting)
+    user_error("node {}: branches are nested more than {} deep", owner, kDeepestNesting);
   struct Inside {
     Inside(Importer& i, Function* function) : importer(i), outer_warnings(i.held_warnings_) {
       importer.held_warnings_ = &warnings;
@@ -166,10 +168,10 @@ void Importer::drop_body(const ImportedBody& body, const std::string& owner) {
   node_names_ = body.names_before;
   dropped_cost_ += cost_of(*body.function);
   if (dropped_cost_ <= kMostDroppedCost) return;
-  throw BrokenModel(
-      fmt::format("node {}: there are too many loops and branches inside of each other for what they change of sizes: "
-                  "each is converted again with the one around it",
-                  owner));
+  throw BrokenModel(fmt::format(
+      "node {}: there are too many loops and branches inside of each other for what they change of sizes: "
+      "each is converted again with the one around it",
+      owner));
 }
 
 std::unique_ptr<Function> Importer::take_body(const Function* body) {

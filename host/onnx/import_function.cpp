@@ -185,9 +185,11 @@ void Importer::call_function(const onnx::FunctionProto& function, const onnx::No
   if (depth_ == kDeepestNesting)
     user_error("node {}: functions call each other more than {} deep", name, kDeepestNesting);
   if (nodes_of_call(function, 0) > kMostCalledNodes)
-    user_error("node {}: its function, with those that it calls, has more than {} nodes, calls itself, or is more than "
-               "{} deep",
-               name, kMostCalledNodes, kDeepestNesting);
+    user_error(
+        "node {}: its function, with those that it calls, has more than {} nodes, calls itself, or is more "
+        "than "
+        "{} deep",
+        name, kMostCalledNodes, kDeepestNesting);
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
     throw BrokenModel(
         fmt::format("node {} has {} inputs and {} outputs, but its function takes {} and gives {}", name,

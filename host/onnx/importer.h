@@ -74,8 +74,9 @@ struct Binding {
 
 /// Of a loop around a node.
 struct Turn {
-  Value* number = nullptr;  ///< of the turn: an i64 of the function that is built; null: the loop is written out
-  int64_t known = 0;        ///< the number of one that is written out
+  Value* number =
+      nullptr;        ///< of the turn: an i64 of the function that is built; null: the loop is written out
+  int64_t known = 0;  ///< the number of one that is written out
 };
 
 /// What a body has before its graph is converted.
@@ -166,8 +167,8 @@ class Importer {
   /// Converts a graph to a function. Throws ReadsUnknown where its results depend on what is not supported.
   ImportedBody import_body(const onnx::GraphProto& graph, const std::string& owner, const StartBody& start,
                            const GiveResults& give);
-  /// Forgets a body that no node will hold; its nodes' names are free again. A BrokenModel where that, which is done in
-  /// every body around it too, has been done too often.
+  /// Forgets a body that no node will hold; its nodes' names are free again. A BrokenModel where that, which
+  /// is done in every body around it too, has been done too often.
   void drop_body(const ImportedBody& body, const std::string& owner);
   /// Hands a body over. Those that nobody takes live as long as the importer: it remembers their values.
   std::unique_ptr<Function> take_body(const Function* body);
@@ -302,9 +303,10 @@ class Importer {
   Convert converter_of(const onnx::NodeProto& node) const;
   /// The model's function that the node calls; null if it calls none.
   const onnx::FunctionProto* function_of(const onnx::NodeProto& node) const;
-  /// Adds how many nodes there are where functions are their bodies; stops above kMostCalledNodes. `depth`: how many
-  /// functions are around them, each called by the one before.
-  void count_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, int depth, int64_t& count);
+  /// Adds how many nodes there are where functions are their bodies; stops above kMostCalledNodes. `depth`:
+  /// how many functions are around them, each called by the one before.
+  void count_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, int depth,
+                   int64_t& count);
   /// Those of a call, up to kMostCalledNodes + 1: so many too where the function calls itself or is too deep.
   int64_t nodes_of_call(const onnx::FunctionProto& function, int depth);
   /// Converts the function's body in place of the node.
@@ -357,13 +359,15 @@ class Importer {
   size_t contradicted_outputs_ = 0;
   UnsupportedReport unsupported_;
   bool names_all_ = false, wrong_in_bodies_ = false;
-  static constexpr int kDeepestNesting = 64;  ///< branches, bodies and calls of functions inside of each other
+  static constexpr int kDeepestNesting =
+      64;  ///< branches, bodies and calls of functions inside of each other
   /// Functions that call others twice, and these others twice, are more nodes than any memory holds.
   static constexpr int64_t kMostCalledNodes = 250'000;
   std::map<const onnx::FunctionProto*, int64_t> called_nodes_;  ///< those of a call
-  /// In nodes: some gigabytes of large bodies, or twelve loops inside of each other of which each is converted twice.
+  /// In nodes: some gigabytes of large bodies, or twelve loops inside of each other of which each is
+  /// converted twice.
   static constexpr int64_t kMostDroppedCost = 2'000'000;
-  int64_t dropped_cost_ = 0;  ///< of bodies that no node holds
+  int64_t dropped_cost_ = 0;                               ///< of bodies that no node holds
   std::set<const onnx::FunctionProto*> listed_functions_;  ///< by add_unsupported_ops_of
   bool met_unsupported_op_ = false;                        ///< they are listed when all are known
   std::vector<std::string>* held_warnings_ = nullptr;      ///< of the body that is read

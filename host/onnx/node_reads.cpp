@@ -34,7 +34,8 @@ bool reads_any(const onnx::NodeProto& node, const std::set<std::string>& names) 
 std::vector<const onnx::ValueInfoProto*> given_inputs(const onnx::GraphProto& graph) {
   std::set<std::string> initialised;
   for (const onnx::TensorProto& tensor : graph.initializer()) initialised.insert(tensor.name());
-  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) initialised.insert(tensor.values().name());
+  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer())
+    initialised.insert(tensor.values().name());
   std::vector<const onnx::ValueInfoProto*> given;
   for (const onnx::ValueInfoProto& input : graph.input()) {
     if (initialised.count(input.name()) == 0) given.push_back(&input);

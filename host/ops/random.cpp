@@ -21,8 +21,8 @@ Expr mixed(const Expr& state) {
   return folded(folded(first, 27) * bits(0x94D049BB133111EBu), 31);
 }
 
-/// The seed in those turns. Their factor is another than that of places, so that the seeds of turns are far from each
-/// other in SplitMix64's sequence.
+/// The seed in those turns. Their factor is another than that of places, so that the seeds of turns are far
+/// from each other in SplitMix64's sequence.
 Expr seed_in(const std::vector<Tensor>& turns, int64_t seed) {
   std::optional<Expr> apart;
   for (const Tensor& turn : turns) {

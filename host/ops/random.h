@@ -9,8 +9,8 @@ namespace gantry {
 
 /// random_bits(turns...): u64 whose bits are independent and uniform; element i is the (i + 1)th number of
 /// SplitMix64 that begins with the seed (Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", 2014). Numbers of turns, i64 scalars of any count, make other seeds of it: those of the loops around
-/// the node, the outermost first.
+/// generators", 2014). Numbers of turns, i64 scalars of any count, make other seeds of it: those of the loops
+/// around the node, the outermost first.
 struct RandomBitsAttrs : AttrsOf<RandomBitsAttrs> {
   Shape shape;
   int64_t seed = 0;

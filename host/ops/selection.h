@@ -18,12 +18,12 @@ struct NmsAttrs : AttrsOf<NmsAttrs> {
 
 namespace op {
 inline constexpr Op<NmsAttrs> non_max_suppression{"non_max_suppression"};
-/// row_order(rows): (N, M) -> i64(N), the rows' positions in lexicographic order, NaN after every number; of equal ones,
-/// as NaN and NaN are, the lower comes first. Each row is compared with all.
+/// row_order(rows): (N, M) -> i64(N), the rows' positions in lexicographic order, NaN after every number; of
+/// equal ones, as NaN and NaN are, the lower comes first. Each row is compared with all.
 inline constexpr Op<NoAttrs> row_order{"row_order"};
-/// row_groups(rows, order): equal rows, NaN beside NaN too, are one group; groups are numbered in that order. Results, all
-/// i64: the first row of each group (N), how many rows it has (N), the group of each row (N), and how many groups there
-/// are (1).
+/// row_groups(rows, order): equal rows, NaN beside NaN too, are one group; groups are numbered in that order.
+/// Results, all i64: the first row of each group (N), how many rows it has (N), the group of each row (N),
+/// and how many groups there are (1).
 inline constexpr Op<NoAttrs> row_groups{"row_groups"};
 }  // namespace op
 

@@ -114,8 +114,9 @@ class AttentionRecognizer {
     return true;
   }
 
-  // Of a sum either operand may be the scores. No more biases than an attention has are looked for: a value that is
-  // added to itself, and the sum to itself again, would be followed upwards on each of the ways that there are.
+  // Of a sum either operand may be the scores. No more biases than an attention has are looked for: a value
+  // that is added to itself, and the sum to itself again, would be followed upwards on each of the ways that
+  // there are.
   bool follow_sum(const Node& node, Match& match) const {
     if (match.biases.size() == kMostBiases) return false;
     for (size_t data : {0, 1}) {

@@ -361,13 +361,15 @@ void expect_exact_remainders(const std::string& target) {
   }
   const auto count = static_cast<int64_t>(x.size());
   const DType dtype = sizeof(T) == 4 ? DType::kF32 : DType::kF64;
-  Buffer a = argument("a", dtype, count), b = argument("b", dtype, count), out = argument("out", dtype, count);
+  Buffer a = argument("a", dtype, count), b = argument("b", dtype, count),
+         out = argument("out", dtype, count);
   Expr i = make_var("i"), at = ramp(i * 4, 1, 4);
   Stmt body = store(out, at, binary(BinaryOp::kRem, load(a, at), load(b, at)));
   std::vector<T> result(x.size());
-  ASSERT_EQ(run_kernel(make_kernel("remainders", {a, b, out}, for_loop(i, 0, count / 4, LoopKind::kSerial, body)),
-                       {x.data(), y.data(), result.data()}, {}, nullptr, target),
-            0);
+  ASSERT_EQ(
+      run_kernel(make_kernel("remainders", {a, b, out}, for_loop(i, 0, count / 4, LoopKind::kSerial, body)),
+                 {x.data(), y.data(), result.data()}, {}, nullptr, target),
+      0);
   for (size_t k = 0; k < x.size(); ++k) {
     const T exact = std::fmod(x[k], y[k]);
     if (std::isnan(exact)) {
@@ -379,7 +381,8 @@ void expect_exact_remainders(const std::string& target) {
   }
 }
 
-// Quotients beyond 2^53, and beyond the range; with fused multiply-adds, where this machine has them, and without.
+// Quotients beyond 2^53, and beyond the range; with fused multiply-adds, where this machine has them, and
+// without.
 TEST(Remainder, IsExactWhateverTheQuotient) {
   std::vector<std::string> targets{"native"};
 #if defined(__x86_64__)

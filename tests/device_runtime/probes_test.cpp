@@ -352,8 +352,8 @@ TEST(Memory, IsBoundedByControlGroupsOfVersion1) {
   root.write("/proc/meminfo", "MemAvailable: 33554432 kB\n");
   root.write("/proc/self/cgroup",
              "12:cpu,cpuacct:/cpus\n7:hugetlb,memory:/slurm/job_7\n1:name=systemd:/\n0::/x\n");
-  root.write_all("/sys/fs/cgroup/memory", {{"memory.limit_in_bytes", "9223372036854771712"},
-                                           {"memory.usage_in_bytes", "8589934592"}});
+  root.write_all("/sys/fs/cgroup/memory",
+                 {{"memory.limit_in_bytes", "9223372036854771712"}, {"memory.usage_in_bytes", "8589934592"}});
   root.write_all("/sys/fs/cgroup/memory/slurm/job_7",
                  {{"memory.limit_in_bytes", "1073741824"},
                   {"memory.usage_in_bytes", "805306368"},

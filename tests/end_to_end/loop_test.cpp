@@ -110,23 +110,24 @@ TEST(Loop, HoldsBranchesAndOtherLoops) {
 
 TEST(Loop, NumbersAndConditionsThatABodyDeclaresAsVectorsAreVectors) {
   const auto vector = [](const std::string& name, int type) {
-    return fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ {} }} }} }} }} ", name, type,
-                       "dim { dim_value: 1 }");
+    return fmt::format("input {{ name: '{}' type {{ tensor_type {{ elem_type: {} shape {{ {} }} }} }} }} ",
+                       name, type, "dim { dim_value: 1 }");
   };
   const std::string arguments = vector("i", 7) + vector("c", 9);
-  const std::string body = graph_attribute("body", arguments + as_float("i", "f") + as_float("c", "g"), "c s f g", "s");
+  const std::string body =
+      graph_attribute("body", arguments + as_float("i", "f") + as_float("c", "g"), "c s f g", "s");
   // Of a known number of turns that hand a sequence on: they are written out.
   const std::string known = graph_attribute(
       "body", arguments + as_float("i", "h") + node("SequenceInsert", "t h", "longer"), "c longer", "t");
   const auto shape = [](const std::string& of) {
     return node("Shape", of, of + "_sizes") + as_float(of + "_sizes", of + "_shape");
   };
-  const std::string bytes = model(
-      "initializer { name: 'three' data_type: 7 int64_data: 3 } " + largest_as_count("x", "m") +
-          loop("m", "", "x", "y numbers conditions", body) + shape("numbers") + shape("conditions") +
-          node("SequenceEmpty", "", "none") + loop("three", "", "none", "all", known) +
-          node("ConcatFromSequence", "all", "counted", axis(0)),
-      "numbers numbers_shape conditions_shape counted");
+  const std::string bytes =
+      model("initializer { name: 'three' data_type: 7 int64_data: 3 } " + largest_as_count("x", "m") +
+                loop("m", "", "x", "y numbers conditions", body) + shape("numbers") + shape("conditions") +
+                node("SequenceEmpty", "", "none") + loop("three", "", "none", "all", known) +
+                node("ConcatFromSequence", "all", "counted", axis(0)),
+            "numbers numbers_shape conditions_shape counted");
   expect_results(bytes, [](const Floats& x) {
     Floats numbers(static_cast<size_t>(turns_of(x)));
     std::iota(numbers.begin(), numbers.end(), 0.0f);
@@ -143,7 +144,8 @@ TEST(Loop, TooManyWhoseStatesGrowInsideOfEachOtherAreAnError) {
     const std::string body =
         graph_attribute("body", nodes, fmt::format("c{0} w{0}", i - 1), fmt::format("i{0} c{0} s{0}", i - 1));
     const bool is_outermost = i == kDepth;
-    nodes = loop("m", "", is_outermost ? "x" : fmt::format("s{}", i), is_outermost ? "y" : fmt::format("w{}", i), body);
+    nodes = loop("m", "", is_outermost ? "x" : fmt::format("s{}", i),
+                 is_outermost ? "y" : fmt::format("w{}", i), body);
   }
   try {
     import_onnx_bytes(model(largest_as_count("x", "m") + nodes, "y"), "");
@@ -190,13 +192,15 @@ TEST(Loop, InitialisersOfBodiesMayBeAmongTheirInputs) {
     return graph_attribute(name, w + node("Mul", given + " w", "half"), outputs, inputs);
   };
   const std::string yes = "initializer { name: 'yes' data_type: 9 int32_data: 1 } ";
-  const std::string either = halved("then_branch", "x", "half", "w") + halved("else_branch", "r", "half", "w");
+  const std::string either =
+      halved("then_branch", "x", "half", "w") + halved("else_branch", "r", "half", "w");
   const std::string bytes = model(
       yes + node("Relu", "x", "r") + largest_as_count("x", "m") +
           loop("m", "", "x", "y", halved("body", "s", "c half", "w i c s")) +
           node("Scan", "x", "z",
                halved("body", "e", "half", "e w") + "attribute { name: 'num_scan_inputs' type: INT i: 1 } ") +
-          node("If", "yes", "known", either) + sum_is_more("x", "zero", "more") + node("If", "more", "late", either),
+          node("If", "yes", "known", either) + sum_is_more("x", "zero", "more") +
+          node("If", "more", "late", either),
       "y z known late");
   expect_results(bytes, [](const Floats& x) {
     const auto half = [](float v) { return v / 2; };
@@ -232,8 +236,8 @@ const std::string kAddedBody = graph_attribute("body", node("Add", "a b", "sum")
 
 TEST(Scan, InputsOfUnlikeNumbersOfStepsAreRefused) {
   const std::string four = "initializer { name: 'four' dims: 4 data_type: 1 float_data: [10, 20, 30, 40] } ";
-  testing::LocalModel program(
-      testing::compile_to_bytes(import_onnx_bytes(model(four + node("Scan", "x four", "y", kAddedBody), "y"), "")));
+  testing::LocalModel program(testing::compile_to_bytes(
+      import_onnx_bytes(model(four + node("Scan", "x four", "y", kAddedBody), "y"), "")));
   EXPECT_EQ(floats(program.run({tensor({1, 2, 3, 4})}).at(0)), (Floats{11, 22, 33, 44}));
   try {
     program.run({tensor({1})});
@@ -254,7 +258,8 @@ TEST(Scan, InputsOfUnlikeNumbersOfSequencesAreRefused) {
   const std::string nodes =
       "initializer { name: 'pair' dims: 2 dims: 1 data_type: 1 float_data: [10, 20] } " +
       node("Unsqueeze", "x", "column", "attribute { name: 'axes' type: INTS ints: 1 } ") +
-      "node { op_type: 'Scan' name: 'scan' input: '' input: 'column' input: 'pair' output: 'y' " + kAddedBody + "} ";
+      "node { op_type: 'Scan' name: 'scan' input: '' input: 'column' input: 'pair' output: 'y' " +
+      kAddedBody + "} ";
   onnx::ModelProto proto;
   ASSERT_TRUE(proto.ParseFromString(model(nodes, "y")));
   proto.mutable_opset_import(0)->set_version(8);
@@ -269,14 +274,14 @@ TEST(Scan, InputsOfUnlikeNumbersOfSequencesAreRefused) {
 }
 
 TEST(Scan, OfNoStepsHandsItsStatesThrough) {
-  const std::string body = graph_attribute("body",
-                                           node("ReduceSum", "e", "total", kNoAxes) +
-                                               node("Add", "s total", "next") + node("Neg", "e", "out"),
-                                           "next out", "s e");
-  const std::string bytes =
-      model("initializer { name: 'none' dims: 0 dims: 2 data_type: 1 } " +
-                node("Scan", "x none", "y outs", body + "attribute { name: 'num_scan_inputs' type: INT i: 1 } "),
-            "y outs");
+  const std::string body = graph_attribute(
+      "body",
+      node("ReduceSum", "e", "total", kNoAxes) + node("Add", "s total", "next") + node("Neg", "e", "out"),
+      "next out", "s e");
+  const std::string bytes = model(
+      "initializer { name: 'none' dims: 0 dims: 2 data_type: 1 } " +
+          node("Scan", "x none", "y outs", body + "attribute { name: 'num_scan_inputs' type: INT i: 1 } "),
+      "y outs");
   expect_results(bytes, [](const Floats& x) { return std::vector<Floats>{x, {}}; });
 }
 

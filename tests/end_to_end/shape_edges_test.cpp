@@ -147,7 +147,8 @@ TEST(ShapeEdges, TensorsWithoutElementsAreNoneForTileUnits) {
   for (const auto& [target, precision] : ways) {
     for (const EmptyCase& one : empty_cases()) {
       SCOPED_TRACE(fmt::format("{} on {} in {}", one.what, target, precision));
-      EXPECT_NO_THROW(testing::compile_to_bytes(graph_of(one, true), {.target = target, .precision = precision}));
+      EXPECT_NO_THROW(
+          testing::compile_to_bytes(graph_of(one, true), {.target = target, .precision = precision}));
     }
   }
 }

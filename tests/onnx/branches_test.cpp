@@ -126,14 +126,15 @@ TEST(BranchesOfDifferentRanks, ABranchBehindWhichNothingFitsEndsTheRun) {
 TEST(BranchesWithNamesAlike, HaveTheRanksThatEachDeclares) {
   const auto reshaped = [](const std::string& dims) {
     return node("Reshape", "x s", "t") +
-           fmt::format("value_info {{ name: 't' type {{ tensor_type {{ elem_type: 1 shape {{ {} }} }} }} }} ", dims);
+           fmt::format("value_info {{ name: 't' type {{ tensor_type {{ elem_type: 1 shape {{ {} }} }} }} }} ",
+                       dims);
   };
   const std::string all = integer("keepdims", 0);
-  const Graph graph =
-      imported_graph(open_input("k", "", 7) + open_input("x", "4") + open_input("s", "S", 7) + condition("c", "k") +
-                         branches("c", "y", reshaped("dim { }") + node("ReduceSum", "t", "a", all), "a",
-                                  reshaped("dim { } dim { }") + node("ReduceMax", "t", "b", all), "b"),
-                     "y");
+  const Graph graph = imported_graph(
+      open_input("k", "", 7) + open_input("x", "4") + open_input("s", "S", 7) + condition("c", "k") +
+          branches("c", "y", reshaped("dim { }") + node("ReduceSum", "t", "a", all), "a",
+                   reshaped("dim { } dim { }") + node("ReduceMax", "t", "b", all), "b"),
+      "y");
   const auto of = [&](double chosen, const Given& shape) {
     const Given k{{}, {chosen}, DType::kI64}, x{{4}, {1, 2, 3, 4}};
     const std::vector<ConstantPtr> data{k.constant(), x.constant(), shape.constant()};

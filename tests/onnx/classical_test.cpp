@@ -754,7 +754,8 @@ TEST(ZipMap, IsTheMatrixOfWhatItsMapsHold) {
 
 TEST(ZipMap, OpenColumnsAreAsManyAsItsLabels) {
   const Graph graph = imported_graph(
-      open_input("x", "N C") + node("ZipMap", "x", "y", kDomain + integers("classlabels_int64s", {7, 8})), "y");
+      open_input("x", "N C") + node("ZipMap", "x", "y", kDomain + integers("classlabels_int64s", {7, 8})),
+      "y");
   ASSERT_EQ(graph.main.constraints.size(), 1U);
   const auto& [left, right, origin] = graph.main.constraints.front();
   for (const int64_t columns : {1, 2, 3}) {
@@ -836,10 +837,10 @@ TEST(TfIdfVectorizer, SkipsNoMoreItemsThanARowHas) {
 TEST(TfIdfVectorizer, MoreColumnsThanAnyMemoryHoldsAreRefused) {
   const Inputs x{{"x", {{3}, {1, 2, 2}, DType::kI64}}};
   const auto imported = [&](const std::vector<int64_t>& columns, const ImportOptions& options) {
-    const std::string vectorizer = node("TfIdfVectorizer", "x", "y",
-                                        integers("pool_int64s", {1, 2}) + integers("ngram_counts", {0}) +
-                                            integers("ngram_indexes", columns) + integer("min_gram_length", 1) +
-                                            integer("max_gram_length", 1) + text("mode", "TF"));
+    const std::string vectorizer = node(
+        "TfIdfVectorizer", "x", "y",
+        integers("pool_int64s", {1, 2}) + integers("ngram_counts", {0}) + integers("ngram_indexes", columns) +
+            integer("min_gram_length", 1) + integer("max_gram_length", 1) + text("mode", "TF"));
     return import_onnx_bytes(parse(vectorizer, x, "y", kOpsets).SerializeAsString(), ".", options);
   };
   const auto expect_refused = [&](const std::vector<int64_t>& columns, const ImportOptions& options) {

@@ -266,8 +266,8 @@ TEST(MaxRoiPool, RoundsHalvesAwayFromZero) {
   Given data{{1, 1, 8, 8}, {}};
   for (int64_t i = 0; i < 64; ++i) data.values.push_back(static_cast<double>(i % 8));
   const Inputs inputs{{"x", data}, {"r", {{1, 5}, {0, -1, 0, 7, 0}}}};
-  const std::string attributes = attribute("pooled_shape", "type: INTS ints: [1, 2]") +
-                                 attribute("spatial_scale", "type: FLOAT f: 0.5");
+  const std::string attributes =
+      attribute("pooled_shape", "type: INTS ints: [1, 2]") + attribute("spatial_scale", "type: FLOAT f: 0.5");
   const std::string pool = node("MaxRoiPool", "x r", "y", attributes);
   expect_near(results(parse(pool, inputs, "y", kNewest), inputs)[0], {1, 4}, 0);
 }

@@ -110,13 +110,15 @@ void expect_refused_call(const onnx::ModelProto& model, const std::string& messa
 
 TEST(Function, AFunctionThatCallsItselfIsAnError) {
   const std::string once = function("Self", "x", "r", node("Self", "x", "r", kLocal));
-  const std::string twice = function("Self", "x", "r", node("Self", "x", "t", kLocal) + node("Self", "t", "r", kLocal));
+  const std::string twice =
+      function("Self", "x", "r", node("Self", "x", "t", kLocal) + node("Self", "t", "r", kLocal));
   const std::string through_another =
       function("Self", "x", "r", node("Other", "x", "t", kLocal) + node("Other", "t", "r", kLocal)) +
       function("Other", "x", "r", node("Self", "x", "t", kLocal) + node("Self", "t", "r", kLocal));
   for (const std::string& functions : {once, twice, through_another}) {
-    expect_refused_call(parse(node("Self", "x", "q", "name: 'n' " + kLocal), kTwo, "q", kOpsets, functions),
-                        "node n: its function, with those that it calls, has more than 250000 nodes, calls itself, or");
+    expect_refused_call(
+        parse(node("Self", "x", "q", "name: 'n' " + kLocal), kTwo, "q", kOpsets, functions),
+        "node n: its function, with those that it calls, has more than 250000 nodes, calls itself, or");
   }
 }
 

@@ -121,7 +121,8 @@ TEST(Random, TurnsOfALoopDrawNumbersOfTheirOwnInEveryRunTheSame) {
     expect_independent(rows, 3);
     EXPECT_EQ(drawn(loop, "rows")[0], rows);
     const std::string inner = node("Loop", "three -", "q", body("j d", draw, "d r"));
-    expect_independent(drawn(three + node("Loop", "three -", "rows", body("i c", inner, "c q")), "rows")[0], 9);
+    expect_independent(drawn(three + node("Loop", "three -", "rows", body("i c", inner, "c q")), "rows")[0],
+                       9);
     // Written out, a step each.
     const std::string scan = node("Scan", "x", "rows", body("e", draw, "r") + integer("num_scan_inputs", 1));
     expect_independent(drawn(scan, "rows", x)[0], 3);

@@ -235,8 +235,8 @@ TEST_P(AnyStore, PruningWaitsForRecordsThatAreBeingAdded) {
   StoreOptions impatient = making();
   impatient.patience_seconds = 0.1;
   const auto pruner = open_store(place_, impatient);
-  const auto adder = GetParam() == Kind::kSqlite ? open_sqlite(place_, making(), place_)
-                                                 : open_postgres(place_, making());
+  const auto adder =
+      GetParam() == Kind::kSqlite ? open_sqlite(place_, making(), place_) : open_postgres(place_, making());
   std::string error;
   adder->transaction([&] {
     adder->run(fmt::format("INSERT INTO gantry_record ({0}) SELECT {0} FROM gantry_record", column_names()));

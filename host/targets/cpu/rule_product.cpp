@@ -304,8 +304,9 @@ int64_t tiles_of_chunk(const PackedProduct& p, const MachineModel& machine) {
   return std::max(kFewestTiles, machine.l2_bytes / 2 / row_bytes / p.tile.rows);
 }
 
-/// Of a loop over blocks of channels, of which it has to be a multiple: as many as a group has blocks. Where a block
-/// goes over the end of a group into the next, all groups together may have another number: one for each block then.
+/// Of a loop over blocks of channels, of which it has to be a multiple: as many as a group has blocks. Where
+/// a block goes over the end of a group into the next, all groups together may have another number: one for
+/// each block then.
 int64_t rounds_of_blocks(const PackedProduct& p) {
   const int64_t block = p.tile.channel_block(), of_group = ceil_div(p.work.channels, block);
   const auto channels = constant_extent(p.output.axes().back()->extent);
