@@ -27,7 +27,8 @@ struct GpuFamily {
   /// wrong and what is near.
   GpuTargetName (*parse)(std::string_view name);
   std::string (*written)(const GpuTargetName& name);
-  /// As targets' names have the GPUs that report this compute capability.
+  /// As targets' names have the newest known GPU whose code runs on those that report this compute capability.
+  /// A user error where they are too old for any.
   std::string (*architecture)(int compute_capability);
   /// The target that the CPU beside it is, or that emulates it, unless its name gives one.
   std::string_view (*usual_cpu)(const GpuTargetName& name);

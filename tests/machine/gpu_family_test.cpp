@@ -41,6 +41,15 @@ TEST(GpuTargetName, IsReadAsItIsWritten) {
     EXPECT_EQ(family().written(family().parse(name)), name);
 }
 
+// The driver compiles PTX for GPUs that came later.
+TEST(GpuFamily, NewerGpusGetTheNewestKnownCode) {
+  EXPECT_EQ(family().architecture(86), "sm_86");
+  EXPECT_EQ(family().architecture(88), "sm_87");
+  EXPECT_EQ(family().architecture(90), "sm_90") << "not sm_90a, whose code runs on nothing else";
+  EXPECT_EQ(family().architecture(120), "sm_90");
+  EXPECT_THROW(family().architecture(61), Error);
+}
+
 TEST(GpuTargetName, OfNoGpuIsAUserError) {
   for (const char* name : {"cuda:", "cuda:sm_91", "cuda:sm_80/", "cuda:sm_80/cuda", "cuda+checks", "cudo:sm_80"}) {
     try {

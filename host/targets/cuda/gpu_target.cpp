@@ -270,7 +270,16 @@ std::string written_name(const GpuTargetName& name) {
 }
 
 std::string architecture_name(int compute_capability) {
-  return fmt::format("sm_{}", compute_capability);
+  const GpuArchitecture* newest = nullptr;
+  for (const GpuArchitecture& arch : kArchitectures) {
+    // PTX runs on every newer GPU; that of a name that ends in a letter on that GPU alone.
+    if (!arch.name.ends_with('a') && arch.model.compute_capability <= compute_capability) newest = &arch;
+  }
+  if (newest == nullptr) {
+    user_error("the GPU has compute capability {}.{}, which is too old: code for GPUs needs {} or newer",
+               compute_capability / 10, compute_capability % 10, kArchitectures.front().name);
+  }
+  return std::string(newest->name);
 }
 
 std::string_view usual_cpu(const GpuTargetName& name) {

@@ -16,7 +16,8 @@ bool names_gpu_target(std::string_view name);
 GpuTargetName parse_name(std::string_view name);
 /// As parse_name reads it.
 std::string written_name(const GpuTargetName& name);
-/// "sm_86"
+/// "sm_86": the newest known whose code runs on GPUs of that compute capability. A user error where it is too
+/// old for any.
 std::string architecture_name(int compute_capability);
 /// "native" of an emulated one.
 std::string_view usual_cpu(const GpuTargetName& name);
