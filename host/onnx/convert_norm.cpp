@@ -175,7 +175,8 @@ void add_norm_converters(ConverterTable& table) {
       {"BatchNormalization", 1, convert_batch_norm},
       {"InstanceNormalization", 1, convert_instance_norm},
       {"GroupNormalization", 18, convert_group_norm},
-      {"LayerNormalization", 17, convert_layer_norm},
+      // ONNX has it since 17; ONNX Runtime, which fuses it, writes it into models of any opset.
+      {"LayerNormalization", 1, convert_layer_norm},
       {"RMSNormalization", 23, convert_rms_norm},
       {"MeanVarianceNormalization", 9, convert_mean_variance_norm},
       {"LRN", 1, convert_lrn},

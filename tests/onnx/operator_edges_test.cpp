@@ -73,6 +73,16 @@ TEST(BatchNormalization, OfHalvesTakesStatisticsOfF32AsTheyAre) {
   EXPECT_THAT(node.run<uint16_t>(DType::kF16), ElementsAre(0x4000, 0xBC00));  // 2, -1
 }
 
+// ONNX has it since operator set 17; ONNX Runtime saves it in models of their own operator set.
+TEST(OldOperators, LayerNormalizationIsTakenAsOnnxRuntimeFusesIt) {
+  OneNode node("", "LayerNormalization", 12);
+  node.input<float>(DType::kF32, {1, 2}, {1, 3})
+      .input<float>(DType::kF32, {2}, {1, 2})
+      .input<float>(DType::kF32, {2}, {0, 1})
+      .with("epsilon", 0.0);
+  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(-1, 3));
+}
+
 TEST(OldOperators, ScaledTanhHasAFactorOnEitherSide) {
   const std::vector<float> x{-3, -0.5, 0, 0.25, 20};
   OneNode node("", "ScaledTanh", 1);
