@@ -13,6 +13,7 @@
 #include "host/ops/sequence.h"
 #include "host/ops/shape_data.h"
 #include "host/ops/sort.h"
+#include "host/ops/support.h"
 
 namespace gantry {
 namespace {
@@ -172,6 +173,17 @@ Term steps_of_integers(const Term& start, const Term& limit, const Term& delta) 
   return where(equal(by, by.number_like(0)), -1, where(has_any, steps, 0));
 }
 
+/// The type in which the numbers of a range are computed before they are rounded to their own: of f16 and bf16
+/// a wider one, which opset 27 lets models name. A user error if that is neither f32 nor f64.
+DType range_type(const NodeImport& n, DType own) {
+  const DType wide = ops::widened(own);
+  if (wide == own || !n.has_attribute("stash_type")) return wide;
+  const DType named = n.element_type("stash_type");
+  if (named != DType::kF32 && named != DType::kF64)
+    n.fail("its stash_type is {}, neither f32 nor f64", name_of(named));
+  return named;
+}
+
 void range_by_data(NodeImport& n) {
   const auto number = [&](size_t i) {
     if (provably_different(element_count(n.type(i).shape), 1)) n.fail("needs scalars");
@@ -179,10 +191,13 @@ void range_by_data(NodeImport& n) {
   };
   const Term start = number(0), limit = number(1);
   const Term delta = n.has(2) ? number(2) : start.number_like(1);
+  if (delta.dtype() != start.dtype())
+    n.fail("counts from {} in steps of {}", name_of(start.dtype()), name_of(delta.dtype()));
   const Term count =
       is_float(start.dtype()) ? steps_of_floats(start, limit, delta) : steps_of_integers(start, limit, delta);
-  const Term index = Term::range(n, n.bind(count, "range")[0]).cast(start.dtype());
-  n.set(0, index * delta + start);
+  const DType type = range_type(n, start.dtype());
+  const Term index = Term::range(n, n.bind(count, "range")[0]).cast(type);
+  n.set(0, (index * delta.cast(type) + start.cast(type)).cast(start.dtype()));
 }
 
 /// com.microsoft's may have no delta, which is 1 then.
@@ -209,12 +224,9 @@ void convert_range(NodeImport& n) {
                by = n.has(2) ? one_number(n, 2, "delta") : 1;
   double count = std::ceil((to - from) / by);
   if (!(by != 0) || !(count < 1e12)) n.fail("a range from {} to {} by {} makes no sense", from, to, by);
-  attrs->count = static_cast<int64_t>(std::max(count, 0.0));
-  attrs->start = 0;
-  attrs->step = 1;
-  DType dtype = n.type(0).dtype;
-  Value* steps = n.cast(n.add(op::arange, {}, attrs), dtype);
-  n.set(0, n.add(op::add, {n.add(op::multiply, {steps, n.scalar(dtype, by)}), n.scalar(dtype, from)}));
+  const DType dtype = n.type(0).dtype, type = range_type(n, dtype);
+  const Term index = Term::range(n, static_cast<int64_t>(std::max(count, 0.0)));
+  n.set(0, (index.cast(type) * by + Term::number(n, type, from)).cast(dtype));
 }
 
 /// The positions of elements that are not 0: i64[rank, count], where the running model counts them.

@@ -173,6 +173,38 @@ TEST(Range, OfIntegersThatNoDoubleHoldsHasAsManyAsThereAre) {
   EXPECT_THROW(range(0, 5, 0), Error);
 }
 
+// 299 and 3999 are no numbers of bf16 and f16: counted in these, the last ones would be 0.
+TEST(Range, OfNarrowFloatsIsCountedInAWiderType) {
+  const auto range = [](DType dtype, const std::vector<uint16_t>& numbers, int64_t stash_type) {
+    OneNode node("", "Range", 27);
+    for (const uint16_t number : numbers) node.input<uint16_t>(dtype, {}, {number});
+    return node.with("stash_type", stash_type).run<uint16_t>(dtype);
+  };
+  for (const int64_t stash_type : {1, 11}) {
+    const auto ones = range(DType::kBF16, {0xC396, 0, 0x3F80}, stash_type);  // from -300 to 0
+    ASSERT_EQ(ones.size(), 300U);
+    EXPECT_EQ(ones[1], 0xC396) << "-299 is rounded";
+    EXPECT_EQ(ones.back(), 0xBF80);
+    const auto halves = range(DType::kF16, {0xE7D0, 0, 0x3800}, stash_type);  // from -2000 to 0
+    ASSERT_EQ(halves.size(), 4000U);
+    EXPECT_EQ(halves[2001], 0xE3CF) << "-999.5";
+    EXPECT_EQ(halves.back(), 0xB800);
+  }
+  EXPECT_THROW(range(DType::kBF16, {0xC396, 0, 0x3F80}, 16), Error);
+}
+
+TEST(Range, OfConstantsOfNarrowFloatsIsCountedInAWiderType) {
+  const std::string numbers =
+      "initializer { name: 'start' data_type: 16 int32_data: 0xC396 } "
+      "initializer { name: 'limit' data_type: 16 int32_data: 0 } "
+      "initializer { name: 'delta' data_type: 16 int32_data: 0x3F80 } ";
+  const Graph graph =
+      model_text::imported_graph(numbers + model_text::node("Range", "start limit delta", "y"), "y");
+  const ConstantPtr y = interpret_function(graph.main, {}).at(0);
+  ASSERT_EQ(y->type, (TensorType{DType::kBF16, {300}}));
+  EXPECT_EQ(y->as<uint16_t>()[299], 0xBF80);
+}
+
 TEST(OneHot, OfUnsignedIndicesCountsNoneFromTheEnd) {
   OneNode node("", "OneHot", 11);
   node.input<uint64_t>(DType::kU64, {2}, {std::numeric_limits<uint64_t>::max(), 1})
