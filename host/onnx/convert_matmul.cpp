@@ -1,4 +1,6 @@
 // Matrix products.
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "host/onnx/converters.h"
@@ -15,6 +17,23 @@ void convert_matmul(NodeImport& n) {
 
 Value* scaled(NodeImport& n, Value* x, double factor) {
   return factor == 1 ? x : n.add(op::multiply, {x, n.scalar(x->type.dtype, factor)});
+}
+
+/// Whether elements of that type are multiplied by a number of their own type: integers not by fractions, and
+/// unsigned ones not by negative numbers.
+bool is_factor_of(DType dtype, double factor) {
+  if (is_float(dtype)) return true;
+  return std::trunc(factor) == factor && (factor >= 0 || is_signed_int(dtype));
+}
+
+/// What Gemm adds has the type of its product, and at most its dimensions. A user error otherwise.
+void check_addend(const NodeImport& n, const TensorType& c, const TensorType& product) {
+  const auto fits = [](const Dim& own, const Dim& wanted) {
+    return own == Dim(1) || !provably_different(own, wanted);
+  };
+  const bool is_taken = c.dtype == product.dtype && c.rank() <= product.rank() &&
+                        std::equal(c.shape.rbegin(), c.shape.rend(), product.shape.rbegin(), fits);
+  if (!is_taken) n.fail("does not add {} to a product of {}", c.str(), product.str());
 }
 
 /// An operand of FusedMatMul; `batch_behind` names the attribute by which its first axis is the rows' of its
@@ -38,9 +57,16 @@ Value* general_product(NodeImport& n) {
   if (a->type.rank() != 2 || b->type.rank() != 2)
     n.fail("needs matrices, not {} and {}", a->type.str(), b->type.str());
   Value* y = matrix_product(n, a, b, n.integer("transA", 0) != 0, n.integer("transB", 0) != 0);
-  y = scaled(n, y, n.number("alpha", 1));
-  if (n.has(2)) y = n.add(op::add, {y, scaled(n, n.input(2), n.number("beta", 1))});
-  return y;
+  const TensorType product = y->type;
+  const double alpha = n.number("alpha", 1), beta = n.has(2) ? n.number("beta", 1) : 0;
+  if (n.has(2)) check_addend(n, n.type(2), product);
+  // Integers that are scaled by fractions are cut off after they have been added.
+  const bool is_own = is_factor_of(product.dtype, alpha) && is_factor_of(product.dtype, beta);
+  const DType wide = is_own ? product.dtype : DType::kF64;
+  y = scaled(n, n.cast(y, wide), alpha);
+  // Of beta 0 nothing is read, as 0 times NaN is no 0.
+  if (beta != 0) y = n.add(op::add, {y, scaled(n, n.cast(n.input(2), wide), beta)});
+  return n.cast(y, product.dtype);
 }
 
 Value* scaled_matrix_product(NodeImport& n) {

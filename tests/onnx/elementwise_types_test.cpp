@@ -1,4 +1,4 @@
-// Ops of elements on types that other ops of their kind do not take.
+// Ops on types that other ops of their kind do not take.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,6 +89,43 @@ TEST(Reductions, ThatAreNoIntegersAreCutOff) {
     node.input<int32_t>(DType::kI32, {3}, {3, 4, 3}).with("keepdims", int64_t{0});
     EXPECT_THAT(node.run<int32_t>(DType::kI32), ::testing::ElementsAre(expected)) << op;
   }
+}
+
+// 7.5 and -7.5; with half of C, 8.5 and -6.5.
+TEST(Gemm, OfIntegersIsCutOffAfterFractionsOfThemAreAdded) {
+  OneNode product("", "Gemm", 13), sum("", "Gemm", 13);
+  for (OneNode* node : {&product, &sum})
+    node->input<int32_t>(DType::kI32, {1, 1}, {5})
+        .input<int32_t>(DType::kI32, {1, 2}, {3, -3})
+        .with("alpha", 0.5);
+  sum.input<int32_t>(DType::kI32, {2}, {2, 2}).with("beta", 0.5);
+  EXPECT_THAT(product.run<int32_t>(DType::kI32), ::testing::ElementsAre(7, -7));
+  EXPECT_THAT(sum.run<int32_t>(DType::kI32), ::testing::ElementsAre(8, -6));
+}
+
+TEST(Gemm, OfUnsignedIntegersTakesANegativeFactor) {
+  OneNode node("", "Gemm", 13);
+  node.input<uint32_t>(DType::kU32, {1, 1}, {2}).input<uint32_t>(DType::kU32, {1, 1}, {3});
+  node.input<uint32_t>(DType::kU32, {1}, {10}).with("alpha", -1.0);
+  EXPECT_THAT(node.run<uint32_t>(DType::kU32), ::testing::ElementsAre(4));
+}
+
+TEST(Gemm, ReadsNothingOfWhatItAddsZeroTimes) {
+  const auto product = [](const std::vector<float>& c) {
+    OneNode node("", "Gemm", 13);
+    node.input<float>(DType::kF32, {1, 1}, {2}).input<float>(DType::kF32, {1, 2}, {3, 4});
+    node.input<float>(DType::kF32, {static_cast<int64_t>(c.size())}, c).with("beta", 0.0);
+    return node.run<float>(DType::kF32);
+  };
+  EXPECT_THAT(product({NAN, INFINITY}), ::testing::ElementsAre(6, 8));
+  EXPECT_THROW(product({1, 2, 3}), Error) << "none that could be added";
+}
+
+TEST(Gemm, AddsNothingThatIsLargerThanItsProduct) {
+  OneNode node("", "Gemm", 13);
+  node.input<float>(DType::kF32, {1, 1}, {2}).input<float>(DType::kF32, {1, 1}, {3});
+  node.input<float>(DType::kF32, {3, 1}, {1, 2, 3});
+  EXPECT_THROW(node.results(), Error);
 }
 
 TEST(BitCast, KeepsTheBits) {

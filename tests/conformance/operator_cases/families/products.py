@@ -2,7 +2,7 @@
 import numpy as np
 
 from case import Input
-from draw import Undefined, is_integer
+from draw import Undefined
 
 EQUATIONS = ['ij,jk->ik', 'ij,jk', 'bij,bjk->bik', 'ij->ji', 'ii->i', 'ii', 'ij->', 'i,j->ij', 'i,i->', '...ij,...jk->...ik',
              '...ii->...i', 'bn,anm,bm->ba', 'ij,ij->ij', 'i,i', 'ijk,jil->kl', 'i...->...', 'a,b,c->abc', ' ij , jk -> ik ']
@@ -36,8 +36,7 @@ def gemm(d):
         m, n, k = [(0, n, k), (m, 0, k), (m, n, 0)][d.integer(0, 2)]
     dtype = d.type('T')
     attributes = {name: d.choice([0, 1]) for name in ('transA', 'transB') if d.chance(0.6)}
-    scaling = [0.0, 1.0, 2.0, 3.0] if is_integer(dtype) else [0.0, 0.5, 1.0, 2.0]
-    attributes.update({name: d.choice(scaling) for name in ('alpha', 'beta') if d.chance(0.5)})
+    attributes.update({name: d.choice([0.0, 0.5, 1.0, 2.0]) for name in ('alpha', 'beta') if d.chance(0.5)})
     a = d.values(dtype, (k, m) if attributes.get('transA') else (m, k), 'whole')
     b = d.values(dtype, (n, k) if attributes.get('transB') else (k, n), 'whole')
     c = d.values(dtype, d.broadcast((m, n)), 'whole')
