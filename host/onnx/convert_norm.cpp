@@ -12,10 +12,21 @@
 namespace gantry {
 namespace {
 
+/// The data of BatchNormalization, (N, C, …); a vector is of one channel.
+Term with_channels(NodeImport& n) {
+  const Term x = Term::input(n, 0);
+  if (x.rank() < 1) n.fail("its data {} has no channel axis", n.type(0).str());
+  return x.rank() == 1 ? x.unsqueezed(1) : x;
+}
+
+/// A result of that shape in the shape of the data again.
+Term without_channels(NodeImport& n, const Term& y) {
+  return n.rank(0) == 1 ? y.squeezed(1) : y;
+}
+
 /// With the statistics of the data themselves, (N, C, …) over all axes but the channels'; from opset 14.
 void convert_batch_norm_training(NodeImport& n) {
-  const Term given = Term::input(n, 0), x = given.widened();
-  if (x.rank() < 2) n.fail("its data {} has no channel axis", n.type(0).str());
+  const Term given = with_channels(n), x = given.widened();
   std::vector<int64_t> axes = axes_from(x, 1);
   axes.front() = 0;
   Shape beside(static_cast<size_t>(x.rank()) - 1, 1);
@@ -24,7 +35,7 @@ void convert_batch_norm_training(NodeImport& n) {
   const Term average = mean(x, axes, KeepAxes::kYes), variance = mean(square(x - average), axes, KeepAxes::kYes);
   const Term deviation = sqrt(variance + n.number("epsilon", 1e-5));
   const Term y = (x - average) / deviation * vector(1).reshaped(beside) + vector(2).reshaped(beside);
-  n.set(0, y.cast(given.dtype()));
+  n.set(0, without_channels(n, y.cast(given.dtype())));
   const double momentum = n.number("momentum", 0.9);
   const auto running = [&](size_t i, const Term& seen) {
     const Term moved = vector(i + 2) * momentum + seen.reshaped({x.dim(1)}) * (1 - momentum);
@@ -50,13 +61,12 @@ void convert_batch_norm(NodeImport& n) {
   if (n.opset() < 9 && n.integer("spatial", 1) == 0) return convert_batch_norm_of_elements(n);
   auto attrs = std::make_shared<BatchNormAttrs>();
   attrs->epsilon = n.number("epsilon", 1e-5);
-  Value* x = n.input(0);
-  if (x->type.rank() < 2) n.fail("its data {} has no channel axis", x->type.str());
+  const Term x = with_channels(n);
   std::vector<Value*> inputs{x};
   // Statistics may be kept more precisely than the data: a variance of f32 may be beyond f16.
-  const DType own = x->type.dtype, wide = ops::widened(own);
+  const DType own = x.dtype(), wide = ops::widened(own);
   for (size_t i = 1; i < 5; ++i) inputs.push_back(n.cast(n.input(i), n.type(i).dtype == own ? own : wide));
-  n.set(0, n.add(nn::batch_norm, inputs, attrs));
+  n.set(0, without_channels(n, {n, n.add(nn::batch_norm, inputs, attrs)}));
 }
 
 void convert_instance_norm(NodeImport& n) {

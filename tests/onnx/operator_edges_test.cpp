@@ -73,6 +73,24 @@ TEST(BatchNormalization, OfHalvesTakesStatisticsOfF32AsTheyAre) {
   EXPECT_THAT(node.run<uint16_t>(DType::kF16), ElementsAre(0x4000, 0xBC00));  // 2, -1
 }
 
+TEST(BatchNormalization, OfAVectorIsOfOneChannel) {
+  OneNode given("", "BatchNormalization", 9), own("", "BatchNormalization", 15, 3);
+  given.input<float>(DType::kF32, {3}, {1, 2, 3}).with("epsilon", 0.0);
+  own.input<float>(DType::kF32, {2}, {1, 3}).with("epsilon", 0.0).with("momentum", 0.5);
+  for (const float statistic : {2.0F, 1.0F, 2.0F, 4.0F}) {  // scale, bias, mean, variance
+    given.input<float>(DType::kF32, {1}, {statistic});
+    own.input<float>(DType::kF32, {1}, {statistic});
+  }
+  EXPECT_EQ(given.results().at(0)->type.shape, Shape{3});
+  EXPECT_THAT(given.run<float>(DType::kF32), ElementsAre(0, 1, 2));
+  const std::vector<ConstantPtr> results = own.with("training_mode", int64_t{1}).results();
+  ASSERT_EQ(results[0]->type.shape, Shape{2});
+  EXPECT_THAT(std::vector<float>(results[0]->as<float>(), results[0]->as<float>() + 2), ElementsAre(-1, 3));
+  EXPECT_EQ(results[1]->type.shape, Shape{1});
+  EXPECT_EQ(*results[1]->as<float>(), 2.0F);
+  EXPECT_EQ(*results[2]->as<float>(), 2.5F);
+}
+
 // ONNX has it since operator set 17; ONNX Runtime saves it in models of their own operator set.
 TEST(OldOperators, LayerNormalizationIsTakenAsOnnxRuntimeFusesIt) {
   OneNode node("", "LayerNormalization", 12);

@@ -13,13 +13,13 @@ def epsilon(d):
 
 
 def batch_norm(d):
-    shape = d.shape(least=2, empty=d.chance(0.3))
+    shape = d.shape(least=1 if d.version >= 9 else 2, empty=d.chance(0.3))
     attributes = epsilon(d)
     if d.version < 7:
         attributes['is_test'] = 1
     if d.version < 6:
         attributes['consumed_inputs'] = [0, 0, 0, 1, 1]
-    channels = (shape[1],)
+    channels = shape[1:2] or (1,)
     if d.has('spatial') and d.chance(0.3):
         attributes['spatial'], channels = 0, shape[1:]
     scale_type = 'T1' if d.version >= 15 else 'T'
