@@ -8,7 +8,7 @@
 namespace gantry {
 namespace {
 
-/// An activation and the defaults of its attributes alpha, beta and gamma.
+/// An activation and the defaults of its alpha, beta and gamma; newer definitions of an op come first.
 struct Activation {
   std::string_view onnx;
   int64_t since;
@@ -18,7 +18,8 @@ struct Activation {
 constexpr Activation kWithAttributes[] = {
     {"LeakyRelu", 1, &nn::leaky_relu, 0.01, 0, 1},
     {"Elu", 1, &nn::elu, 1, 0, 1},
-    {"Selu", 1, &nn::selu, 1.67326319217681884765625, 0, 1.05070102214813232421875},
+    {"Selu", 6, &nn::selu, 1.67326319217681884765625, 0, 1.05070102214813232421875},
+    {"Selu", 1, &nn::selu, static_cast<double>(1.6732F), 0, static_cast<double>(1.0507F)},
     {"Celu", 12, &nn::celu, 1, 0, 1},
     {"ThresholdedRelu", 10, &nn::thresholded_relu, 1, 0, 1},
     {"HardSigmoid", 1, &nn::hard_sigmoid, 0.2, 0.5, 1},
@@ -37,7 +38,7 @@ constexpr Plain kPlain[] = {
 
 void convert_with_attributes(NodeImport& n) {
   for (const Activation& entry : kWithAttributes) {
-    if (entry.onnx != n.op_type()) continue;
+    if (entry.onnx != n.op_type() || entry.since > n.opset()) continue;
     auto attrs = std::make_shared<ActivationAttrs>();
     attrs->alpha = n.number("alpha", entry.alpha);
     attrs->beta = n.number("beta", entry.beta);

@@ -109,6 +109,15 @@ TEST(OldOperators, ScaledTanhHasAFactorOnEitherSide) {
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(y[i], 1.7159 * std::tanh(0.6666667 * x[i]), 2e-6) << x[i];
 }
 
+TEST(OldOperators, Selu1HasDefaultsOfItsOwn) {
+  for (const auto& [opset, gamma] : {std::pair{5, 1.0507F}, {6, 1.05070102214813232421875F}}) {
+    OneNode node("", "Selu", opset);
+    node.input<float>(DType::kF32, {2}, {1, -INFINITY});
+    EXPECT_THAT(node.run<float>(DType::kF32),
+                ElementsAre(gamma, ::testing::FloatNear(-gamma * (opset < 6 ? 1.6732F : 1.6732632F), 1e-6F)));
+  }
+}
+
 TEST(Windows, WithAStrideBeyondTheDataThereIsOne) {
   OneNode node("", "MaxPool", 12);
   node.input<float>(DType::kF32, {1, 1, 5}, {1, 7, 3, 9, 8})
