@@ -243,9 +243,11 @@ std::vector<std::string> names_of_argument(const std::string& argument) {
   const NamedText named = split_named(argument);
   if (!named.name.empty()) return {named.name};
   std::error_code code;
-  const bool is_file = fs::is_regular_file(named.value, code);
-  if (!is_file || kind_of_input(named.value) != InputKind::kNpz) return {};
-  return NpzFile(named.value).members();
+  if (!fs::is_regular_file(named.value, code)) return {};
+  const InputKind kind = kind_of_input(named.value);
+  if (kind == InputKind::kNpz) return NpzFile(named.value).members();
+  const std::string name = kind == InputKind::kTensorProto ? name_of_tensor_file(named.value) : "";
+  return name.empty() ? std::vector<std::string>() : std::vector{name};
 }
 
 std::vector<fs::path> files_of_argument(const std::string& argument) {

@@ -40,7 +40,8 @@ std::vector<std::optional<FileTensor>> read_tensor_files(const std::vector<rpc::
                                                          const std::vector<std::string>& arguments,
                                                          const FileOption& option);
 
-/// The names of tensors that such an argument has data for, as far as they are known without reading any.
+/// The names of tensors that such an argument has data for, as far as they are known without reading those:
+/// what it says, the arrays of an archive, the name in a TensorProto.
 std::vector<std::string> names_of_argument(const std::string& argument);
 
 /// The files that such an argument makes a command read: the archive of a member, all that is in a folder.

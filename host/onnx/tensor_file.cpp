@@ -18,14 +18,8 @@ bool parse(onnx::TensorProto& tensor, std::string_view bytes) {
          tensor.unknown_fields().empty();
 }
 
-}  // namespace
-
-bool is_tensor_proto(std::string_view bytes) {
-  onnx::TensorProto tensor;
-  return parse(tensor, bytes);
-}
-
-TensorFile read_tensor_file(const std::filesystem::path& path) {
+/// The message in a file; a user error where it is none.
+std::shared_ptr<onnx::TensorProto> parse_file(const std::filesystem::path& path) {
   const MappedFile file(path);
   auto tensor = std::make_shared<onnx::TensorProto>();
   if (!parse(*tensor, {file.data(), file.size()})) {
@@ -34,6 +28,22 @@ TensorFile read_tensor_file(const std::filesystem::path& path) {
         "numpy.save",
         path.string());
   }
+  return tensor;
+}
+
+}  // namespace
+
+bool is_tensor_proto(std::string_view bytes) {
+  onnx::TensorProto tensor;
+  return parse(tensor, bytes);
+}
+
+std::string name_of_tensor_file(const std::filesystem::path& path) {
+  return parse_file(path)->name();
+}
+
+TensorFile read_tensor_file(const std::filesystem::path& path) {
+  const auto tensor = parse_file(path);
   TensorReader reader(tensor, folder_of(path));
   return {tensor->name(), reader.read(*tensor, path.string())};
 }

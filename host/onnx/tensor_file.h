@@ -24,6 +24,9 @@ bool is_tensor_proto(std::string_view bytes);
 /// gantry has not.
 TensorFile read_tensor_file(const std::filesystem::path& path);
 
+/// The name that the tensor in such a file says, often "", without its data. User errors: not a tensor.
+std::string name_of_tensor_file(const std::filesystem::path& path);
+
 /// The bytes of a TensorProto of that name, its elements in raw_data: what read_tensor_file() reads.
 std::string format_tensor_proto(const std::string& name, const ConstantData& tensor);
 

@@ -25,6 +25,16 @@ HostTensor tensor(const std::vector<float>& values) {
   return result;
 }
 
+/// The bytes of a TensorProto of that name.
+std::string tensor_proto(const std::string& name, const std::vector<float>& values) {
+  onnx::TensorProto tensor;
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  tensor.add_dims(static_cast<int64_t>(values.size()));
+  for (const float value : values) tensor.add_float_data(value);
+  return tensor.SerializeAsString();
+}
+
 /// y = x + w, where w is [10, 20, 30] unless it is given.
 class DefaultInputs : public ::testing::Test {
  protected:
@@ -68,6 +78,14 @@ TEST_F(DefaultInputs, AreInputsOfAModelWhereTheyAreGiven) {
   const HostTensor x = tensor({1, 2, 3}), w = tensor({4, 5, 6});
   write_npz(folders_.path("all.npz"), {{"x", &x}, {"w", &w}});
   EXPECT_THAT(result({"run", "m.onnx", "--input", "all.npz"}), ElementsAre(5, 7, 9));
+}
+
+TEST_F(DefaultInputs, AreInputsOfAModelWhereTensorsOfTheirNameAreGiven) {
+  folders_.write("x.pb", tensor_proto("x", {1, 2, 3}));
+  folders_.write("w.pb", tensor_proto("w", {4, 5, 6}));
+  EXPECT_THAT(result({"run", "m.onnx", "--input", "x.pb", "--input", "w.pb"}), ElementsAre(5, 7, 9));
+  EXPECT_EQ(result({"run", "m.onnx", "--random", "--input", "w.pb"}),
+            result({"run", "m.onnx", "--random", "--input", "w=w.npy"}));
 }
 
 TEST_F(DefaultInputs, AreInputsOfAModuleWhereTheyWereKept) {

@@ -10,7 +10,9 @@
 #include "host/cli/npy.h"
 #include "host/cli/sequence_inputs.h"
 #include "host/onnx/import.h"
+#include "host/onnx/tensor_file.h"
 #include "host/support/error.h"
+#include "host/support/output_file.h"
 #include "host/support/temporary.h"
 #include "tests/support/message_of.h"
 
@@ -189,6 +191,20 @@ TEST(SequenceInputs, ArePutTogetherOfTheirTensors) {
   EXPECT_EQ(values_of(inputs[1].tensor), (std::vector<double>{2, 1, 2, 2, 2, 1}));
   EXPECT_EQ(inputs[0].source, first + ", " + second);
   EXPECT_EQ(values_of(inputs[2].tensor), (std::vector<double>{8, 9}));
+}
+
+TEST(SequenceInputs, TakeTensorsThatNameTheirPlace) {
+  const TemporaryFolder folder("test");
+  const auto written = [&](const std::string& name, float value) {
+    const auto path = folder.path() / (name + ".pb");
+    write_file(path, format_tensor_proto(name, *make_constant({DType::kF32, {1, 1}}, &value)));
+    return path.string();
+  };
+  const std::string x = saved("p_x", matrix({2}, {8, 9}));
+  const std::string second = written("s[1]", 2), first = written("s[0]", 1);
+  const auto inputs = gather_inputs(with_sequence(), {{second, "x=" + x, first}, {}, {}});
+  EXPECT_EQ(values_of(inputs.at(0).tensor), (std::vector<double>{1, 2}));
+  EXPECT_EQ(values_of(inputs.at(1).tensor), (std::vector<double>{2, 1, 1, 2, 1, 1}));
 }
 
 TEST(SequenceInputs, AreMadeUpInTheShapesGiven) {
