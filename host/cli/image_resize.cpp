@@ -21,13 +21,18 @@ double triangle(double x) {
   return std::max(0.0, 1 - std::fabs(x));
 }
 
-/// R. Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981, with a = -1/2.
-double cubic(double x) {
-  constexpr double a = -0.5;
+/// R. Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981; `a` is the slope at 1.
+double cubic(double x, double a) {
   x = std::fabs(x);
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   if (x < 2) return (((x - 5) * x + 8) * x - 4) * a;
   return 0;
+}
+
+double weight_at(double distance, Interpolation interpolation, bool antialias) {
+  constexpr double kSlopeOfPillow = -0.5, kSlopeOfOpenCv = -0.75;
+  if (interpolation != Interpolation::kBicubic) return triangle(distance);
+  return cubic(distance, antialias ? kSlopeOfPillow : kSlopeOfOpenCv);
 }
 
 std::vector<Taps> taps_of(int from, int to, Interpolation interpolation, bool antialias) {
@@ -38,17 +43,19 @@ std::vector<Taps> taps_of(int from, int to, Interpolation interpolation, bool an
   std::vector<double> weights;
   for (int x = 0; x < to; ++x) {
     const double centre = (x + 0.5) * scale;
-    const int first = std::max(0, static_cast<int>(centre - reach + 0.5));
-    const int last = std::min(from, static_cast<int>(centre + reach + 0.5));
-    weights.clear();
-    double sum = 0;
-    for (int i = first; i < last; ++i) {
-      const double distance = (i - centre + 0.5) * (1 / width);
-      weights.push_back(interpolation == Interpolation::kBicubic ? cubic(distance) : triangle(distance));
-      sum += weights.back();
-    }
+    const int begin = static_cast<int>(std::floor(centre - reach + 0.5));
+    const int end = static_cast<int>(std::floor(centre + reach + 0.5));
     Taps& taps = all[static_cast<size_t>(x)];
-    taps.first = first;
+    taps.first = std::max(0, begin);
+    weights.assign(static_cast<size_t>(std::min(from, end) - taps.first), 0.0);
+    double sum = 0;
+    for (int i = begin; i < end; ++i) {
+      const int inside = std::clamp(i, 0, from - 1);
+      if (antialias && inside != i) continue;  // Pillow leaves out what OpenCV takes from the edge
+      const double weight = weight_at((i - centre + 0.5) * (1 / width), interpolation, antialias);
+      weights[static_cast<size_t>(inside - taps.first)] += weight;
+      sum += weight;
+    }
     for (const double weight : weights) {
       const double share = sum == 0 ? weight : weight / sum;
       taps.weights.push_back(static_cast<int32_t>(share * (1 << kWeightBits) + (share < 0 ? -0.5 : 0.5)));

@@ -92,6 +92,21 @@ TEST(Images, ShrunkWithoutAntialiasWeighTwoNeighbours) {
             (std::vector<uint8_t>{100, 100}));
 }
 
+/// What a row of 8 pixels, black but for one of 200, becomes with a width of 4: bicubic, without antialias.
+std::vector<uint8_t> halved_row(size_t bright) {
+  Image image = new_image(8, 1, 1, "row");
+  image.pixels[bright] = 200;
+  return resize(image, 4, 1, Interpolation::kBicubic, false, "row").pixels;
+}
+
+TEST(Images, ResizedByBicubicWithoutAntialiasHaveTheWeightsAndTheEdgesOfOpenCv) {
+  // Halfway between two pixels, with a = -3/4: 19/32 of each of them, -3/32 of those beside them.
+  EXPECT_EQ(halved_row(2), (std::vector<uint8_t>{0, 119, 0, 0}));
+  // The first pixel stands for the one before it too, the last one for the one behind it: 19/32 - 3/32.
+  EXPECT_EQ(halved_row(0), (std::vector<uint8_t>{100, 0, 0, 0}));
+  EXPECT_EQ(halved_row(7), (std::vector<uint8_t>{0, 0, 0, 100}));
+}
+
 TEST(Images, OfCmykAreRefused) {
   EXPECT_THAT(message_of([] { decode("cmyk.jpg"); }), AllOf(HasSubstr("cmyk.jpg: "), HasSubstr("CMYK")));
 }
