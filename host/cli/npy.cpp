@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kHeaderAlignment = 64;
+/// Headers of plain arrays take some hundred bytes; those of records may be long, but are refused anyway.
+constexpr size_t kLongestHeader = size_t{1} << 20;
 
 struct Header {
   std::string descr;
@@ -212,7 +214,9 @@ Prefix parse_prefix(std::span<const std::byte> bytes, const std::string& name) {
 
 size_t npy_data_offset(std::span<const std::byte> bytes, const std::string& name) {
   const Prefix prefix = parse_prefix(bytes, name);
-  return prefix.size + prefix.header_length;
+  const size_t offset = prefix.size + prefix.header_length;
+  if (offset > kLongestHeader) user_error("{}: its header takes {} bytes: no plain array", name, offset);
+  return offset;
 }
 
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& name) {
@@ -237,9 +241,13 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& 
 
 void check_npy_size(const NpyHeader& header, uint64_t bytes_of_data, const std::string& name) {
   if (header.data_bytes == bytes_of_data) return;
-  user_error("{}: {} bytes of data where {} take {}; the file is {}", name, bytes_of_data,
-             type_and_shape(header.type, header.shape), header.data_bytes,
-             header.data_bytes > bytes_of_data ? "truncated" : "longer than its header says");
+  const std::string array = type_and_shape(header.type, header.shape);
+  if (header.data_bytes < bytes_of_data) {
+    user_error("{}: more data than the {} bytes of {}; the file is longer than its header says", name,
+               header.data_bytes, array);
+  }
+  user_error("{}: {} bytes of data where {} take {}; the file is truncated", name, bytes_of_data, array,
+             header.data_bytes);
 }
 
 HostTensor npy_tensor(const NpyHeader& header, std::vector<std::byte> data) {
@@ -267,19 +275,48 @@ HostTensor parse_npy(std::span<const std::byte> bytes, const std::string& name) 
   return npy_tensor(header, std::vector<std::byte>(data.begin(), data.end()));
 }
 
+namespace {
+
+/// Appends the next `count` bytes of a file, or fewer where it ends before: in pieces, for a header may ask
+/// for more than there is.
+void read_more(std::ifstream& file, size_t count, std::vector<std::byte>& bytes, const std::string& name) {
+  constexpr size_t kPiece = size_t{1} << 20;
+  while (count > 0 && file) {
+    const size_t at = bytes.size(), piece = std::min(count, kPiece);
+    bytes.resize(at + piece);
+    file.read(reinterpret_cast<char*>(bytes.data() + at), static_cast<std::streamsize>(piece));
+    bytes.resize(at + static_cast<size_t>(file.gcount()));
+    count -= piece;
+  }
+  if (file.bad()) user_error("{}: cannot be read", name);
+}
+
+NpyHeader read_header(std::ifstream& file, const std::string& name) {
+  std::vector<std::byte> start;
+  read_more(file, kNpyPrefix, start, name);
+  const size_t offset = npy_data_offset(start, name);
+  if (offset < start.size()) user_error("{}: the .npy file is truncated", name);
+  read_more(file, offset - start.size(), start, name);
+  return parse_npy_header(start, name);
+}
+
+}  // namespace
+
 HostTensor read_npy(const std::filesystem::path& path) {
   std::error_code code;
   if (std::filesystem::is_directory(path, code))
     user_error("{}: is a folder, not a .npy file", path.string());
   std::ifstream file(path, std::ios::binary);
   if (!file) cannot_read(path, errno);
-  std::string bytes(kMagic.size() + 2, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<size_t>(file.gcount()));
-  check_magic(bytes, path.string());  // first: what else a device or pipe holds may have no end
-  bytes.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  if (file.bad()) user_error("{}: cannot be read", path.string());
-  return parse_npy(std::as_bytes(std::span(bytes)), path.string());
+  const NpyHeader header = read_header(file, path.string());
+  std::vector<std::byte> data;
+  const uintmax_t size = std::filesystem::file_size(path, code);  // pipes and devices have none
+  if (!code) data.reserve(static_cast<size_t>(std::min<uintmax_t>(size, header.data_bytes)));
+  read_more(file, header.data_bytes, data, path.string());
+  std::vector<std::byte> more;
+  read_more(file, 1, more, path.string());  // what a pipe holds beyond that may have no end
+  check_npy_size(header, data.size() + more.size(), path.string());
+  return npy_tensor(header, std::move(data));
 }
 
 std::string format_npy(const HostTensor& tensor) {

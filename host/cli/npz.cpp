@@ -20,8 +20,6 @@ namespace {
 
 constexpr std::string_view kSuffix = ".npy";
 constexpr uint64_t kMostMembers = 65536;
-/// Headers of plain arrays take some hundred bytes; those of records may be long, but are refused anyway.
-constexpr size_t kLongestHeader = size_t{1} << 20;
 /// Deflate writes at least two bits for 258 bytes.
 constexpr uint64_t kBestDeflation = 1032;
 /// What one compressed member may unpack to: a file of 4 MiB could otherwise ask for 4 GiB.
@@ -152,12 +150,10 @@ HostTensor NpzFile::read(const std::string& member, const Accept& accept) const 
   const uint64_t entry = entries_[static_cast<size_t>(found - names_.begin())];
   Member file(handle(archive_), archive_bytes, entry, name);
 
-  constexpr size_t kPrefix = 12;  // what tells the header's length
-  std::vector<std::byte> start(static_cast<size_t>(std::min<uint64_t>(file.size(), kPrefix)));
+  std::vector<std::byte> start(static_cast<size_t>(std::min<uint64_t>(file.size(), kNpyPrefix)));
   file.read(start);
   const size_t offset = npy_data_offset(start, name);
   if (offset > file.size() || offset < start.size()) user_error("{}: the .npy file is truncated", name);
-  if (offset > kLongestHeader) user_error("{}: its header takes {} bytes: no plain array", name, offset);
   const size_t prefix = start.size();
   start.resize(offset);
   file.read(std::span(start).subspan(prefix));

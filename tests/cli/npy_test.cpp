@@ -1,13 +1,19 @@
 #include "host/cli/npy.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <future>
 
 #include "host/support/error.h"
+#include "host/support/temporary.h"
 
 namespace gantry::cli {
 namespace {
@@ -176,6 +182,54 @@ TEST(Npy, WhatHasNoEndIsNotReadForever) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("/dev/zero: not a .npy file"));
+  }
+}
+
+/// Writes to a pipe until whoever reads it has gone; how many bytes it took.
+size_t feed(const std::filesystem::path& pipe, const std::string& bytes) {
+  sigset_t broken;  // sent to this thread alone, which ends with it pending
+  ::sigemptyset(&broken);
+  ::sigaddset(&broken, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &broken, nullptr);
+  const int file = ::open(pipe.c_str(), O_WRONLY | O_CLOEXEC);
+  size_t written = 0;
+  while (written < bytes.size()) {
+    const ssize_t taken = ::write(file, bytes.data() + written, bytes.size() - written);
+    if (taken < 0) break;
+    written += static_cast<size_t>(taken);
+  }
+  ::close(file);
+  return written;
+}
+
+TEST(Npy, PipesAreReadNoFurtherThanTheirHeadersSay) {
+  const TemporaryFolder folder("test");
+  const std::filesystem::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string whole =
+      npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", raw<float>({1, 2}));
+  std::future<size_t> fed = std::async(std::launch::async, feed, pipe, whole);
+  EXPECT_EQ(values_of<float>(read_npy(pipe)), (std::vector<float>{1, 2}));
+  EXPECT_EQ(fed.get(), whole.size());
+
+  const std::string longer = whole + std::string(size_t{64} << 20, '\0');
+  fed = std::async(std::launch::async, feed, pipe, longer);
+  try {
+    read_npy(pipe);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("longer than its header"));
+  }
+  EXPECT_LT(fed.get(), longer.size());
+}
+
+TEST(Npy, FilesThatCannotBeReadAreUserErrors) {
+  try {
+    read_npy("/proc/self/mem");  // nothing lies at its beginning
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    EXPECT_THAT(error.what(), HasSubstr("/proc/self/mem: cannot be read"));
   }
 }
 
