@@ -13,12 +13,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <vector>
 
 #include "host/codegen/cpu_codegen.h"
 #include "host/loops/stmt.h"
 #include "host/machine/target.h"
+#include "host/support/input_file.h"
 #include "host/support/temporary.h"
 
 namespace gantry {
@@ -42,11 +42,6 @@ KernelCache::Key sha256(std::string_view bytes) {
   KernelCache::Key digest{};
   EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
   return digest;
-}
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// The note that the linker leaves in a program or library, empty if there is none.
@@ -82,7 +77,7 @@ std::string identify_build() {
         auto& found = *static_cast<Found*>(result);
         std::string id = build_id_of(*object);
         if (id.empty() && found.is_program) {
-          const KernelCache::Key digest = sha256(read_file("/proc/self/exe"));
+          const KernelCache::Key digest = sha256(contents_if_readable("/proc/self/exe"));
           id.assign(digest.begin(), digest.end());
         }
         found.is_program = false;
@@ -155,7 +150,7 @@ fs::path KernelCache::path_of(const Key& key) const {
 
 std::optional<std::string> KernelCache::find(const Key& key) const {
   const fs::path path = path_of(key);
-  std::string file = read_file(path);
+  std::string file = contents_if_readable(path);
   Header header{};
   bool whole = file.size() >= sizeof header;
   if (whole) {

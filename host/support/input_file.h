@@ -1,4 +1,4 @@
-// Input files that cannot be opened.
+// Input files, and what is said of those that cannot be opened.
 #pragma once
 
 #include <cerrno>
@@ -51,6 +51,21 @@ inline std::ifstream open_document(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) cannot_read(path, errno);
   return stream;
+}
+
+/// All bytes of a file; none where it is not there or cannot be read.
+inline std::string contents_if_readable(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes;
+  constexpr size_t kPiece = size_t{1} << 16;
+  while (file) {  // read() keeps errors of the disk to the stream, whose iterators throw them
+    const size_t at = bytes.size();
+    bytes.resize(at + kPiece);
+    file.read(bytes.data() + at, kPiece);
+    bytes.resize(at + static_cast<size_t>(file.gcount()));
+  }
+  if (file.bad()) bytes.clear();
+  return bytes;
 }
 
 }  // namespace gantry

@@ -81,6 +81,17 @@ TEST_F(KernelCacheTest, DamagedEntriesCountAsAbsentAndAreReplaced) {
   EXPECT_EQ(cache.find(numbered(1)), bytes);
 }
 
+TEST_F(KernelCacheTest, EntriesThatCannotBeReadCountAsAbsent) {
+  KernelCache cache(folder_);
+  cache.store(numbered(1), "bytes");
+  const std::vector<fs::path> stored = files();
+  ASSERT_EQ(stored.size(), 1u);
+  fs::remove(stored[0]);
+  fs::create_directory(stored[0]);  // opens, but fails to be read
+  EXPECT_EQ(cache.find(numbered(1)), std::nullopt);
+  EXPECT_EQ(cache.misses(), 1u);
+}
+
 TEST_F(KernelCacheTest, AnEntryUnderAnotherNameIsNotBelieved) {
   KernelCache cache(folder_);
   cache.store(numbered(1), "one");

@@ -10,11 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include "host/support/cleanup.h"
 #include "host/support/error.h"
+#include "host/support/input_file.h"
 #include "host/support/program.h"
 #include "host/support/temporary.h"
 #include "host/targets/cuda/ptx_text.h"
@@ -31,11 +31,6 @@ constexpr const char* kProgram = "ptxas";
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-std::string read_all(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// This process's environment, with temporary files in `folder`.
@@ -116,7 +111,7 @@ std::string ptxas_version(const fs::path& program) {
   const TemporaryFolder folder("ptxas");
   const fs::path log = folder.path() / "version";
   if (!run({program.string(), "--version"}, log).ok()) return "";
-  const std::string text = read_all(log), marker = "release ";
+  const std::string text = contents_if_readable(log), marker = "release ";
   const size_t at = text.find(marker);
   if (at == std::string::npos) return "";
   const size_t start = at + marker.size();
@@ -149,18 +144,18 @@ PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std
   if (threads > 1) command.push_back("--split-compile=" + std::to_string(threads));
   PtxasResult result;
   Ending ending = run(command, log);
-  result.messages = read_all(log);
+  result.messages = contents_if_readable(log);
   auto complains_of = [&](const char* option) { return result.messages.find(option) != std::string::npos; };
   if (!ending.ok() && threads > 1 && complains_of("split-compile")) {  // older than CUDA 12
     command.pop_back();
     ending = run(command, log);
-    result.messages = read_all(log);
+    result.messages = contents_if_readable(log);
   }
   if (ending.signal == 0 && ending.code != 0 && complains_of("gpu-name")) {
     result.outcome = PtxasResult::Outcome::kUnknownArchitecture;
     return result;
   }
-  const std::string bytes = ending.ok() ? read_all(cubin) : "";
+  const std::string bytes = ending.ok() ? contents_if_readable(cubin) : "";
   if (bytes.empty()) {
     expect_complaint(program, ending, result.messages, folder.path().parent_path());
     return result;
