@@ -15,6 +15,7 @@
 #include "host/conformance/record.h"
 #include "host/support/error.h"
 #include "host/support/program.h"
+#include "host/support/words.h"
 
 namespace gantry::cli {
 namespace {
@@ -77,7 +78,15 @@ conformance::RunSettings settings_of(const Options& options) {
   return settings;
 }
 
-/// Takes the results of an earlier run for those of the tests that are the same.
+/// The one path of a folder, however it is spelt.
+fs::path place_of(const fs::path& folder) {
+  std::error_code code;
+  const fs::path place = fs::weakly_canonical(folder, code);
+  return code ? folder : place;
+}
+
+/// Takes the results of an earlier run, all of which have to be of these tests: others would be lost, which
+/// is a user error.
 void take_earlier(const Options& options, const std::vector<FoundTest>& tests, RunRecord& record) {
   std::error_code code;
   if (!options.resume || !fs::exists(options.json, code) || fs::file_size(options.json, code) == 0) return;
@@ -85,12 +94,23 @@ void take_earlier(const Options& options, const std::vector<FoundTest>& tests, R
   const std::string difference = conformance::settings_difference(earlier.settings, record.settings);
   if (!difference.empty())
     user_error("--resume: {} is of another run ({}); give another --json FILE", options.json, difference);
-  std::map<std::string, std::string> folders;
-  for (const FoundTest& test : tests) folders[test.name] = test.folder.string();
+  std::map<std::string, fs::path> folders;
+  for (const FoundTest& test : tests) folders[test.name] = test.folder;
+  std::vector<std::string> left_out;
   for (TestResult& result : earlier.results) {
     const auto found = folders.find(result.name);
-    if (found != folders.end() && found->second == result.folder) record.results.push_back(std::move(result));
+    if (found == folders.end() || place_of(found->second) != place_of(result.folder)) {
+      left_out.push_back(result.folder);
+      continue;
+    }
+    result.folder = found->second.string();
+    record.results.push_back(std::move(result));
   }
+  if (left_out.empty()) return;
+  user_error(
+      "--resume: {} has results of {} that these folders and filters leave out, which would be lost ({}{}); "
+      "give those, or another --json FILE",
+      options.json, counted(left_out.size(), "test"), left_out.front(), left_out.size() > 1 ? ", …" : "");
 }
 
 /// The test, without what becomes of it.

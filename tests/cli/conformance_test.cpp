@@ -196,6 +196,34 @@ TEST_F(ConformanceCommand, ResumeRunsOnlyWhatHasNoResult) {
   EXPECT_THAT(conformance({"all", "--resume"}).err, HasSubstr("--json FILE"));
 }
 
+TEST_F(ConformanceCommand, ResumeKnowsItsTestsHoweverTheirFolderIsSpelt) {
+  write_all();
+  ASSERT_EQ(conformance({"all", "--json", "r.json"}).code, 1);
+  write_test("all/node/test_abs_wrong", "Abs", {1, 0, 1, 2, 3, 4});  // would pass now
+  fs::create_directory_symlink("all", folders_.path("link"));
+  const std::string absolute = folders_.path("all");
+  for (const std::string& folder : {absolute, std::string("./all/"), std::string("link")}) {
+    ASSERT_EQ(conformance({folder, "--json", "r.json", "--resume"}).code, 1) << folder;
+    EXPECT_EQ(test_of(document(), "test_abs_wrong")["status"], "wrong") << folder;
+    EXPECT_EQ(statuses(document()).size(), 6u) << folder;
+  }
+}
+
+TEST_F(ConformanceCommand, ResumeLosesNoResultsThatItIsNotAskedFor) {
+  write_all();
+  ASSERT_EQ(conformance({"all", "--json", "r.json"}).code, 1);
+  const std::string before = contents(folders_.path("r.json"));
+  using Words = std::vector<std::string>;
+  for (const Words& asked : {Words{"all", "--filter", "abs"}, Words{"all/deep"}}) {
+    Words arguments = asked;
+    arguments.insert(arguments.end(), {"--json", "r.json", "--resume"});
+    const Outcome outcome = conformance(arguments);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("which would be lost"));
+    EXPECT_EQ(contents(folders_.path("r.json")), before);
+  }
+}
+
 TEST_F(ConformanceCommand, WhatTakesTooLongIsATimeoutOfItsPhase) {
   write_all();
   ASSERT_EQ(conformance({"all", "--json", "r.json", "--timeout", "1ms"}).code, 1);
