@@ -16,6 +16,7 @@
 #include "host/cli/sequence_inputs.h"
 #include "host/cli/tensor_files.h"
 #include "host/compiler/string_tensors.h"
+#include "host/graph/small_float.h"
 #include "host/onnx/import.h"
 #include "host/support/error.h"
 #include "host/support/random.h"
@@ -98,6 +99,14 @@ uint16_t to_half(double value) {
   if (fraction == 0 || exponent < -13) return sign;
   const auto mantissa = static_cast<uint16_t>(fraction * 2048);
   return static_cast<uint16_t>(sign | ((exponent + 14) << 10) | (mantissa & 1023));
+}
+
+/// The code of a float of 8 bits or less; of an exponent alone, which has neither sign nor zero, that of the
+/// magnitude.
+uint8_t to_small_float(DType dtype, double value) {
+  constexpr double kLeast = 0x1p-8;
+  if (dtype == DType::kF8E8M0FNU) value = std::max(std::fabs(value), kLeast);
+  return small_float_code(dtype, value);
 }
 
 }  // namespace
@@ -272,6 +281,7 @@ HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t
   const auto count = static_cast<size_t>(element_count(shape));
   Random random(seed, name);
   const std::string kind = type_name(type);
+  const std::optional<DType> dtype = parse_dtype(kind);
   auto normal = [&] { return random.normal(); };
   auto bit = [&] { return random.next() >> 63; };
   if (kind == "f32") {
@@ -282,6 +292,8 @@ HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t
     fill<uint16_t>(tensor.bytes, count, [&] { return to_half(random.normal()); });
   } else if (kind == "bf16") {
     fill<uint16_t>(tensor.bytes, count, [&] { return to_bfloat(random.normal()); });
+  } else if (dtype && is_small_float(*dtype)) {
+    fill<uint8_t>(tensor.bytes, count, [&] { return to_small_float(*dtype, random.normal()); });
   } else if (type.bits <= 8) {  // of less than 8 in a byte each
     fill<uint8_t>(tensor.bytes, count, bit);
   } else if (type.bits == 16) {

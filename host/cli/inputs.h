@@ -76,8 +76,8 @@ std::string chosen_text(const std::vector<ChosenSize>& sizes);
 std::vector<GivenInput> gather_inputs(const std::vector<rpc::TensorDescription>& model,
                                       const InputChoice& choice);
 
-/// Seeded contents: floats normal, integers and bools 0 or 1 (a valid index into any table of two rows or
-/// more).
+/// Seeded contents: floats normal (of f8e8m0fnu, which has no sign, their magnitudes), integers and bools 0
+/// or 1 (a valid index into any table of two rows or more).
 HostTensor random_tensor(const rpc::ElementType& type, const std::vector<int64_t>& shape, uint64_t seed,
                          const std::string& name);
 

@@ -259,6 +259,19 @@ TEST(Inputs, RandomDataIsSeededAndSafe) {
     for (int64_t i = 0; i < 4000; ++i) squares += std::pow(element_as_double(tensor, i), 2);
     EXPECT_NEAR(squares / 4000, 1, 0.08) << name;
   }
+  for (const char* name :
+       {"f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f6e2m3fn", "f6e3m2fn", "f4e2m1fn"}) {
+    const HostTensor tensor = random_tensor(*parse_type_name(name), {4000}, 0, "x");
+    EXPECT_EQ(summarise(tensor).non_finite, 0) << name;
+    EXPECT_NEAR(summarise(tensor).mean, 0, 0.1) << name;
+    double squares = 0;
+    for (int64_t i = 0; i < 4000; ++i) squares += std::pow(element_as_double(tensor, i), 2);
+    EXPECT_NEAR(squares / 4000, 1, 0.15) << name;  // f4e2m1fn has steps of 1/2
+  }
+  const TensorSummary exponents = summarise(random_tensor(*parse_type_name("f8e8m0fnu"), {4000}, 0, "x"));
+  EXPECT_EQ(exponents.non_finite, 0);
+  EXPECT_GE(exponents.min, 0x1p-8);
+  EXPECT_EQ(exponents.max, 4);
 }
 
 TEST(Outputs, AreAssignedByName) {
