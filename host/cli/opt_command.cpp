@@ -149,8 +149,10 @@ void add_names_in_bodies(const Function& function, std::set<std::string>& names)
 /// Runs passes and says what they did: graph text, in which the rest are comments.
 class Optimizer {
  public:
-  Optimizer(const Options& options, Graph graph, const Target& target, CompileOptions compile)
+  Optimizer(const Options& options, Graph graph, const Target& target, CompileOptions compile,
+            const OutputPlan& outputs)
       : options_(options),
+        outputs_(outputs),
         graph_(std::move(graph)),
         target_(target),
         compile_(std::move(compile)),
@@ -211,9 +213,12 @@ class Optimizer {
     return run.rewrites == 0 ? "no rewrites" : counted(run.rewrites, "rewrite");
   }
 
-  void print_graph(const std::string& pass) const { print_out(fmt::format("// after {}\n{}\n", pass, text())); }
+  void print_graph(const std::string& pass) const {
+    print_about(outputs_, fmt::format("// after {}\n{}\n", pass, text()));
+  }
 
   const Options& options_;
+  const OutputPlan& outputs_;
   Graph graph_;
   const Target& target_;
   CompileOptions compile_;
@@ -255,11 +260,11 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
                               .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
                              invocation);
   check_kept_inputs(graph, options.kept_inputs, options.model);
-  Optimizer optimizer(options, std::move(graph), target, compile);
+  Optimizer optimizer(options, std::move(graph), target, compile, *invocation.outputs);
   expect_order(passes, optimizer.graph(), optimizer.context());
   optimizer.run(passes);
   if (!output && !options.print_each) print_out(optimizer.text());
-  if (!invocation.quiet) print_out(optimizer.report());
+  if (!invocation.quiet) print_about(*invocation.outputs, optimizer.report());
   if (output) output->write(optimizer.graph());
   return 0;
 }

@@ -305,6 +305,15 @@ TEST_F(OutputFiles, AFileOnStdoutIsAllThatIsThere) {
   const Outcome key = gantry({"keygen", "/dev/stdout"});
   EXPECT_EQ(key.code, 0) << key.err;
   EXPECT_THAT(key.out, ::testing::MatchesRegex("gantry-psk-v1 [^\n]*\n"));
+  folders_.write("g.gir", R"(fn @main(%x: Tensor[(3), f32]) -> Tensor[(3), f32] {
+  %0 = add(%x, const(f32, [3], [1, 0, -1]))
+  return %0 as "y"
+}
+)");
+  expect_done({"opt", "g.gir", "-o", "out.gir"});
+  const Outcome graph = gantry({"opt", "g.gir", "--print-each", "-o", "/dev/stdout"});
+  EXPECT_EQ(graph.code, 0) << graph.err;
+  EXPECT_EQ(graph.out, contents(path("out.gir")));
 }
 
 TEST_F(OutputFiles, AFileOnStdoutHasNoReportBesideIt) {
