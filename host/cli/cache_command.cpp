@@ -38,20 +38,20 @@ int show(bool json) {
 
 int clear(bool json, const Invocation& invocation) {
   const auto cache = cache_of_user();
-  const KernelCache::Usage before = cache->clear();
-  if (const KernelCache::Usage left = cache->usage(); left.entries > 0) {
+  const auto [removed, failed] = cache->clear();
+  if (failed > 0) {
     user_error("{}: {} kernels cannot be removed; check the folder's permissions", cache->folder().string(),
-               left.entries);
+               failed);
   }
   if (json) {
     nlohmann::ordered_json report;
     report["folder"] = cache->folder().string();
-    report["removed_kernels"] = before.entries;
-    report["removed_bytes"] = before.bytes;
+    report["removed_kernels"] = removed.entries;
+    report["removed_bytes"] = removed.bytes;
     print_out(document_text(report));
   } else if (!invocation.quiet) {
-    print_out(fmt::format("{}: {} kernels removed, {}\n", cache->folder().string(), before.entries,
-                          bytes_text(static_cast<double>(before.bytes))));
+    print_out(fmt::format("{}: {} kernels removed, {}\n", cache->folder().string(), removed.entries,
+                          bytes_text(static_cast<double>(removed.bytes))));
   }
   return 0;
 }

@@ -230,15 +230,23 @@ KernelCache::Usage KernelCache::usage() const {
   return usage;
 }
 
-KernelCache::Usage KernelCache::clear() {
-  const Usage before = usage();
+KernelCache::Cleared KernelCache::clear() {
   std::vector<fs::path> files;
   for_each_file(folder_, [&](const fs::path& path) {
     if (is_entry(path) || is_old(path)) files.push_back(path);
   });
-  std::error_code ignored;
-  for (const fs::path& path : files) fs::remove(path, ignored);
-  return before;
+  Cleared cleared;
+  for (const fs::path& path : files) {
+    std::error_code unknown, code;
+    const uint64_t bytes = fs::file_size(path, unknown);
+    const bool removed = fs::remove(path, code);  // neither where another process has removed it
+    if (!is_entry(path)) continue;
+    if (code) ++cleared.failed;
+    if (!removed) continue;
+    ++cleared.removed.entries;
+    if (!unknown) cleared.removed.bytes += bytes;
+  }
+  return cleared;
 }
 
 }  // namespace gantry

@@ -48,8 +48,12 @@ class KernelCache {
     uint64_t entries = 0, bytes = 0;
   };
   Usage usage() const;
-  /// Removes all entries; returns what there was.
-  Usage clear();
+  struct Cleared {
+    Usage removed;
+    uint64_t failed = 0;  ///< entries that cannot be removed
+  };
+  /// Removes the entries that there are; other processes may store more meanwhile.
+  Cleared clear();
 
   const std::filesystem::path& folder() const { return folder_; }
   uint64_t limit_bytes() const { return limit_; }

@@ -4,9 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "host/codegen/find_target.h"
@@ -137,9 +139,40 @@ TEST_F(KernelCacheTest, LeftoversOfKilledProcessesGoAndOthersStay) {
 TEST_F(KernelCacheTest, ClearRemovesAllEntries) {
   KernelCache cache(folder_);
   for (uint8_t i = 1; i <= 3; ++i) cache.store(numbered(i), "bytes");
-  EXPECT_EQ(cache.clear().entries, 3u);
+  const KernelCache::Usage before = cache.usage();
+  const KernelCache::Cleared cleared = cache.clear();
+  EXPECT_EQ(cleared.removed.entries, 3u);
+  EXPECT_EQ(cleared.removed.bytes, before.bytes);
+  EXPECT_EQ(cleared.failed, 0u);
   EXPECT_EQ(cache.usage().entries, 0u);
   EXPECT_EQ(cache.find(numbered(1)), std::nullopt);
+}
+
+TEST_F(KernelCacheTest, ClearDoesNotFailOverWhatOthersStoreAndRemoveMeanwhile) {
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    KernelCache cache(folder_);
+    for (uint8_t i = 0; !done; ++i) {
+      cache.store(numbered(i), "bytes");
+      if (i % 16 == 0) cache.clear();
+    }
+  });
+  KernelCache cache(folder_);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(cache.clear().failed, 0u);
+  done = true;
+  other.join();
+}
+
+TEST_F(KernelCacheTest, ClearCountsWhatItCannotRemove) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may remove everything";
+  KernelCache cache(folder_);
+  cache.store(numbered(1), "one");
+  cache.store(numbered(2), "two");
+  fs::permissions(folder_ / "kernels" / "01", fs::perms(0500));
+  const KernelCache::Cleared cleared = cache.clear();
+  fs::permissions(folder_ / "kernels" / "01", fs::perms(0700));
+  EXPECT_EQ(cleared.removed.entries, 1u);
+  EXPECT_EQ(cleared.failed, 1u);
 }
 
 TEST_F(KernelCacheTest, AFolderThatCannotBeMadeIsAnEmptyCache) {
