@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 40;  // as Linux
-constexpr mode_t kPermissions = 0777, kOwnersPermissions = 0700;
+constexpr mode_t kPermissions = 0777, kSecretPermissions = 0600;
 
 [[noreturn]] void cannot_write(const fs::path& path, const OutputTarget& target, int error) {
   const fs::path folder = target.path.parent_path();
@@ -157,8 +157,8 @@ void OutputFile::open_temporary(Privacy privacy) {
     // Only root can keep another user's name on it, and only some file systems know modes.
     if (target_.status.st_uid != ::geteuid()) (void)!::fchown(file, target_.status.st_uid, -1);
     (void)!::fchown(file, -1, target_.status.st_gid);
-    const mode_t allowed = privacy == Privacy::kSecret ? kOwnersPermissions : kPermissions;
-    (void)!::fchmod(file, target_.status.st_mode & allowed);
+    const mode_t kept = target_.status.st_mode & kPermissions;
+    (void)!::fchmod(file, privacy == Privacy::kSecret ? kSecretPermissions : kept);
   }
   file_ = ::fdopen(::fcntl(file, F_DUPFD_CLOEXEC, 0), "wb");
   if (file_ == nullptr) fail(errno);

@@ -43,11 +43,11 @@ void check_can_write(const std::filesystem::path& path);
 /// the system's reason (disk full, no such folder, …).
 class OutputFile {
  public:
-  /// Who may read it. A file that exists keeps its permission bits.
+  /// Who may read it. A file that exists keeps its permission bits, but of a secret.
   enum class Privacy {
     kUsual,    ///< whom the umask lets
     kPrivate,  ///< a new one this user alone
-    kSecret,   ///< this user alone, whatever it was before
+    kSecret,   ///< this user alone, whatever it was before: mode 0600
   };
   explicit OutputFile(std::filesystem::path path, Privacy privacy = Privacy::kUsual);
   OutputFile(const OutputFile&) = delete;

@@ -151,6 +151,9 @@ TEST_F(OutputFiles, AKeyIsReplacedOnlyByForce) {
   expect_refusal({"keygen", "a.key"}, "is a key already");
   expect_done({"keygen", "a.key", "--force"});
   EXPECT_NE(contents(path("a.key")), key);
+  fs::permissions(path("a.key"), fs::perms(0755));
+  expect_done({"keygen", "a.key", "--force"});
+  EXPECT_EQ(fs::status(path("a.key")).permissions(), fs::perms(0600));
 }
 
 TEST_F(OutputFiles, InputsAreNeverReplacedEvenByForce) {
