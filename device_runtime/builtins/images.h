@@ -1,6 +1,6 @@
 // Images as files hold them, decoded to red, green and blue of 8 bits. A decoder leaves out transparency,
 // EXIF's orientation and colour profiles, as Pillow's Image.open and convert("RGB") do, and takes the upper
-// byte of 16-bit channels.
+// byte of 16-bit channels; of PNM, whose brightest value is any, samples are scaled and rounded.
 #pragma once
 
 #include <cstdint>
