@@ -2,6 +2,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <limits>
 #include <set>
 
 #include "host/support/error.h"
@@ -42,6 +43,9 @@ std::string operator_of(const onnx::GraphProto& graph) {
 
 TestModel read_test_model(const std::filesystem::path& path) {
   const MappedFile file(path);
+  // Protocol Buffers' messages hold less.
+  if (file.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
+    user_error("{}: is larger than 2 GB, which no model of a test may be", path.string());
   onnx::ModelProto model;
   if (!model.ParseFromArray(file.data(), static_cast<int>(file.size())) || !model.has_graph())
     user_error("{}: is no ONNX model", path.string());

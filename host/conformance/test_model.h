@@ -24,7 +24,7 @@ struct TestModel {
   std::vector<TestValue> outputs;
 };
 
-/// User error where the file is no model.
+/// User error where the file is no model, or one of 2 GB or more.
 TestModel read_test_model(const std::filesystem::path& model);
 
 /// Whether a test's model is the body of an operator's function, as test_X_expanded and test_X_expanded_ver18

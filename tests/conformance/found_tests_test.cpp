@@ -156,6 +156,8 @@ TEST_F(FoundTests, ModelsSayWhatTheyTestAndWhatTheirDataAre) {
   graph->mutable_node(0)->set_domain("ai.onnx.ml");
   EXPECT_EQ(read().operator_name, "ai.onnx.ml.Scaler");
   EXPECT_THAT(message_of([&] { read_test_model(write("bad.onnx", "\xff\xff")); }), HasSubstr("bad.onnx"));
+  fs::resize_file(write("large.onnx", model.SerializeAsString()), uintmax_t{1} << 31);  // of holes
+  EXPECT_THAT(message_of([&] { read_test_model(path("large.onnx")); }), HasSubstr("larger than 2 GB"));
 }
 
 }  // namespace
