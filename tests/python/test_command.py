@@ -65,6 +65,8 @@ def test_conformance_tests_are_run_by_this_package(programs, tmp_path):
 
 
 def test_programs_for_boards_are_looked_for_in_the_package(programs, tmp_path):
+    (tmp_path / 'test_relu').mkdir()
+    (tmp_path / 'test_relu' / 'model.onnx').write_bytes(models.relu())
     architecture = 'aarch64' if os.uname().machine != 'aarch64' else 'x86-64'
     done = subprocess.run([*programs['gantry'], 'conformance', str(tmp_path), '--target', architecture],
                           capture_output=True, text=True)
