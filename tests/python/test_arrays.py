@@ -210,6 +210,16 @@ def test_wrong_names_and_numbers_of_inputs_are_refused(total):
         total(X, c=X)
 
 
+def test_inputs_are_given_by_whatever_name_they_have():
+    shape = (2, 3)
+    module = gantry.compile(models.model([models.node('Relu', ['self'], ['y'])], [('self', models.FLOAT, shape)],
+                                         [('y', models.FLOAT, shape)]))
+    session = gantry.Session(module)
+    for call in (module, session):
+        numpy.testing.assert_array_equal(call(self=X), numpy.maximum(X, 0))
+    assert session.time_steps(self=X)[0].step == 0
+
+
 class Elsewhere:
     """An array that says it is on a GPU."""
 

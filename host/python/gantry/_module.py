@@ -127,7 +127,7 @@ class Session:
         self._native = _native.Session(module._native, count, pinned, word("device", device))
         self._call = self._native.__call__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Runs the module once; see the class."""
         return self._call(*args, **kwargs)
 
@@ -138,7 +138,7 @@ class Session:
             outputs = (outputs,)
         return {info.name: output for info, output in zip(self.module.outputs, outputs)}
 
-    def time_steps(self, *args: Any, **kwargs: Any) -> list[StepTime]:
+    def time_steps(self, /, *args: Any, **kwargs: Any) -> list[StepTime]:
         """Runs once with a clock around every step, in the plan's order."""
         return [StepTime(**row) for row in self._native.time_steps(*args, **kwargs)]
 
@@ -192,7 +192,7 @@ class Module:
         """SHA-256 of the file, hexadecimal."""
         return self._native.digest()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Runs the module once on this machine; see Session."""
         session = self._session
         if session is None:
