@@ -52,16 +52,20 @@ class Session {
     return results;
   }
 
-  /// Runs once with a clock around every step.
+  /// Runs once with a clock around every step; a plan of more than 4096 steps runs once more.
   py::list time_steps(const py::args& args, const py::kwargs& kwargs) {
     const Inputs inputs = match(args, kwargs);
-    std::vector<GantryStepTime> steps;
+    std::vector<GantryStepTime> steps(4096);
     with_session(inputs, [&](GantrySession* session) {
-      int32_t count = 0;
-      GantryStatus status = gantry_time_steps(session, nullptr, sizeof(GantryStepTime), 0, &count);
-      if (status != GANTRY_OK) return status;
-      steps.resize(static_cast<size_t>(count));
-      return gantry_time_steps(session, steps.data(), sizeof(GantryStepTime), count, &count);
+      for (;;) {
+        const auto room = static_cast<int32_t>(steps.size());
+        int32_t count = 0;
+        const GantryStatus status =
+            gantry_time_steps(session, steps.data(), sizeof(GantryStepTime), room, &count);
+        if (status != GANTRY_OK) return status;
+        steps.resize(static_cast<size_t>(count));
+        if (count <= room) return status;
+      }
     });
     py::list rows;
     for (size_t i = 0; i < steps.size(); ++i) {

@@ -223,6 +223,16 @@ TEST(CppApi, TimesStepsAndTellsMemory) {
   EXPECT_GT(session.memory().io_bytes, 0u);
 }
 
+TEST(CppApi, StepsAreTimedInOneRun) {
+  runtime::testing::ModuleBuilder builder = runtime::testing::static_module();
+  // Adds one to the input after it has been read.
+  builder.call("add_one", {0, 0}, {builder.constant(6)});
+  Session session = Session::create(Module::load_memory(builder.write()));
+  session.set_input(0, std::vector<float>(6));
+  EXPECT_EQ(session.time_steps().size(), 2u);
+  EXPECT_THAT(session.output<float>(0), ElementsAre(1, 1, 1, 1, 1, 1));
+}
+
 TEST(CppApi, FailuresHaveKindsAndMessages) {
   const auto absent = Module::try_load("/absent.gmod");
   ASSERT_FALSE(absent);

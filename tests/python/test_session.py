@@ -1,6 +1,8 @@
 """Sessions: threads, forks, memory, lifetimes, and that Python goes on meanwhile."""
 import gc
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -214,3 +216,35 @@ def test_memory_and_step_times_say_what_the_session_has_and_does(network):
     # Two products of 2 m n k each, and little else.
     assert 2 * 16 * 96 * (64 + 10) <= sum(step.flops for step in steps) < 3 * 16 * 96 * (64 + 10)
     assert steps[0].to_dict()['ops'] == steps[0].ops
+
+
+def test_steps_are_timed_in_one_run(tmp_path):
+    compiler = shutil.which('gcc')
+    if compiler is None:
+        pytest.skip('gcc is not installed')
+    (tmp_path / 'runs.c').write_text('''#include <gantry/custom_op.h>
+static float runs;
+int32_t count_runs(const GantryCustomCall* call) {
+  *(float*)call->outputs[0]->data = ++runs;
+  return 0;
+}
+''')
+    include = os.path.join(os.path.dirname(__file__), '..', '..', 'device_runtime', 'include')
+    subprocess.run([compiler, '-O2', '-fPIC', '-ffreestanding', '-fno-stack-protector', f'-I{include}', '-c', 'runs.c', '-o',
+                    'runs.o'], check=True, cwd=tmp_path)
+    architecture = 'aarch64' if platform.machine() == 'aarch64' else 'x86-64'
+    (tmp_path / 'ops.toml').write_text(f'''[[op]]
+domain = "mine"
+name = "Runs"
+inputs = ["x: f32[N]"]
+outputs = ["y: f32[N]"]
+kernel = {{ function = "count_runs", {architecture} = "runs.o" }}
+''')
+    node = models.node('Runs', ['x'], ['y'], 'Runs_0') + models.chunk(7, 'mine')
+    data = models.model([node], [('x', models.FLOAT, (1,))], [('y', models.FLOAT, (1,))])
+    data += models.chunk(8, models.chunk(1, 'mine') + models.number(2, 1))
+    session = gantry.Session(gantry.compile(data, custom_ops=[tmp_path]))
+    x = numpy.zeros(1, 'float32')
+    assert session(x) == 1
+    assert len(session.time_steps(x)) >= 1
+    assert session(x) == 3

@@ -146,15 +146,18 @@ class Session {
     return Tensor(tensor);
   }
 
-  /// Runs once with a clock around every step; texts live as long as the session.
+  /// Runs once with a clock around every step; texts live as long as the session. A plan of more than 4096
+  /// steps runs once more: how many there are is known then.
   Result<std::vector<GantryStepTime>> try_time_steps() {
-    std::int32_t count = 0;
-    GantryStatus status = gantry_time_steps(get(), nullptr, sizeof(GantryStepTime), 0, &count);
-    if (status != GANTRY_OK) return detail::last_failure(status);
-    std::vector<GantryStepTime> steps(static_cast<std::size_t>(count));
-    status = gantry_time_steps(get(), steps.data(), sizeof(GantryStepTime), count, &count);
-    if (status != GANTRY_OK) return detail::last_failure(status);
-    return steps;
+    std::vector<GantryStepTime> steps(4096);
+    for (;;) {
+      const auto room = static_cast<std::int32_t>(steps.size());
+      std::int32_t count = 0;
+      const GantryStatus status = gantry_time_steps(get(), steps.data(), sizeof(GantryStepTime), room, &count);
+      if (status != GANTRY_OK) return detail::last_failure(status);
+      steps.resize(static_cast<std::size_t>(count));
+      if (count <= room) return steps;
+    }
   }
   /// What the session holds, for the shapes that are bound now.
   Result<GantrySessionMemory> try_memory() const {
