@@ -151,6 +151,42 @@ bool numpy_knows(DLDataType type) {
   return numpy_number(type) >= 0;
 }
 
+/// Its type and shape.
+cli::HostTensor without_elements(const DLTensor& tensor) {
+  return {{tensor.dtype.code, tensor.dtype.bits}, {tensor.shape, tensor.shape + tensor.ndim}, {}};
+}
+
+/// The same tensor, its memory owned by DLPack's.
+ManagedTensor to_managed(cli::HostTensor tensor) {
+  struct Owned {
+    DLManagedTensor managed{};
+    cli::HostTensor tensor;
+  };
+  auto owned = std::make_unique<Owned>();
+  owned->tensor = std::move(tensor);
+  DLTensor& view = owned->managed.dl_tensor;
+  view.data = owned->tensor.bytes.data();
+  view.device = {kDLCPU, 0};
+  view.ndim = static_cast<int32_t>(owned->tensor.shape.size());
+  view.dtype = {owned->tensor.type.code, owned->tensor.type.bits, 1};
+  view.shape = owned->tensor.shape.data();
+  owned->managed.manager_ctx = owned.get();
+  owned->managed.deleter = [](DLManagedTensor* self) { delete static_cast<Owned*>(self->manager_ctx); };
+  return ManagedTensor(&owned.release()->managed);
+}
+
+/// What __dlpack__ was asked for by its keywords. Python's BufferError for memory that is not the CPU's.
+void check_asked_device(const py::kwargs& asked) {
+  if (!asked.contains("dl_device")) return;
+  const py::object device = asked["dl_device"];
+  if (device.is_none() || device.equal(py::make_tuple(static_cast<int>(kDLCPU), 0))) return;
+  const std::string text =
+      fmt::format("a gantry.Tensor is in the CPU's memory, DLPack's device ({}, 0), and not on {}",
+                  static_cast<int>(kDLCPU), std::string(py::str(device)));
+  PyErr_SetString(PyExc_BufferError, text.c_str());
+  throw py::error_already_set();
+}
+
 /// gantry.Tensor: hands its memory to the first who asks for it by DLPack, and stays readable.
 class Tensor {
  public:
@@ -162,7 +198,15 @@ class Tensor {
     return shape;
   }
   std::string dtype() const { return type_text(tensor_->dl_tensor.dtype); }
-  py::object dlpack() const {
+  /// By the keywords of the array API's standard; of these max_version and stream change nothing.
+  py::capsule dlpack(const py::kwargs& asked) const {
+    check_asked_device(asked);
+    const bool copies = asked.contains("copy") && py::bool_(py::object(asked["copy"]));
+    return copies ? to_capsule(to_managed(dense_copy(tensor_->dl_tensor))) : share();
+  }
+
+ private:
+  py::capsule share() const {
     struct Shared {
       DLManagedTensor managed{};
       std::shared_ptr<DLManagedTensor> owner;
@@ -175,7 +219,6 @@ class Tensor {
     return to_capsule(ManagedTensor(&shared.release()->managed));
   }
 
- private:
   std::shared_ptr<DLManagedTensor> tensor_;
 };
 
@@ -360,36 +403,23 @@ py::object texts_to_numpy(const cli::HostTensor& tensor) {
 
 py::object to_python(cli::HostTensor tensor, bool torch) {
   if (cli::is_string(tensor.type)) return texts_to_numpy(tensor);
-  struct Owned {
-    DLManagedTensor managed{};
-    cli::HostTensor tensor;
-  };
-  auto owned = std::make_unique<Owned>();
-  owned->tensor = std::move(tensor);
-  DLTensor& view = owned->managed.dl_tensor;
-  view.data = owned->tensor.bytes.data();
-  view.device = {kDLCPU, 0};
-  view.ndim = static_cast<int32_t>(owned->tensor.shape.size());
-  view.dtype = {owned->tensor.type.code, owned->tensor.type.bits, 1};
-  view.shape = owned->tensor.shape.data();
-  owned->managed.manager_ctx = owned.get();
-  owned->managed.deleter = [](DLManagedTensor* self) { delete static_cast<Owned*>(self->manager_ctx); };
-  return to_python(ManagedTensor(&owned.release()->managed), torch);
+  return to_python(to_managed(std::move(tensor)), torch);
+}
+
+cli::HostTensor dense_copy(const DLTensor& tensor) {
+  cli::HostTensor host = without_elements(tensor);
+  host.bytes.resize(static_cast<size_t>(cli::byte_count(host.type, host.shape)));
+  if (!host.bytes.empty()) runtime::copy_dense(tensor, host.bytes.data());
+  return host;
 }
 
 cli::HostTensor to_host(const py::handle& array, const std::string& name) {
   const InputArray input(array, name);
   const DLTensor& tensor = input.tensor();
-  cli::HostTensor host;
-  host.type = {tensor.dtype.code, tensor.dtype.bits};
   if (tensor.dtype.lanes != 1) user_error("input '{}': no model has vectors as elements", name);
-  host.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
-  if (tensor.dtype.code == kDLOpaqueHandle) {
-    host.bytes = packed_strings(std::vector<std::string_view>(input.texts().begin(), input.texts().end()));
-    return host;
-  }
-  host.bytes.resize(static_cast<size_t>(cli::byte_count(host.type, host.shape)));
-  if (!host.bytes.empty()) runtime::copy_dense(tensor, host.bytes.data());
+  if (tensor.dtype.code != kDLOpaqueHandle) return dense_copy(tensor);
+  cli::HostTensor host = without_elements(tensor);
+  host.bytes = packed_strings(std::vector<std::string_view>(input.texts().begin(), input.texts().end()));
   return host;
 }
 
@@ -397,7 +427,7 @@ void add_tensor_class(py::module_& module) {
   py::class_<Tensor>(module, "Tensor")
       .def_property_readonly("shape", &Tensor::shape)
       .def_property_readonly("dtype", &Tensor::dtype)
-      .def("__dlpack__", [](const Tensor& tensor, const py::kwargs&) { return tensor.dlpack(); })
+      .def("__dlpack__", &Tensor::dlpack)
       .def("__dlpack_device__", [](const Tensor&) { return py::make_tuple(static_cast<int>(kDLCPU), 0); })
       .def("__repr__", [](const Tensor& tensor) {
         return fmt::format("gantry.Tensor({} {})", tensor.dtype(), std::string(py::str(tensor.shape())));

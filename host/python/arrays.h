@@ -65,6 +65,8 @@ pybind11::object to_python(ManagedTensor tensor, bool torch);
 /// The same of a tensor from a board. Strings become a NumPy array of Python's.
 pybind11::object to_python(cli::HostTensor tensor, bool torch);
 
+/// The elements, dense and row-major. User error for more than there are bytes of addresses.
+cli::HostTensor dense_copy(const DLTensor& tensor);
 /// The array's elements, dense and row-major.
 cli::HostTensor to_host(const pybind11::handle& array, const std::string& name);
 

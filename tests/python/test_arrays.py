@@ -1,4 +1,6 @@
 """What calls take and return: NumPy's arrays and what speaks DLPack."""
+import ctypes
+
 import numpy
 import pytest
 
@@ -308,3 +310,25 @@ def test_bf16_goes_by_dlpack():
     assert isinstance(result, gantry.Tensor)
     assert result.dtype == 'bf16' and result.shape == shape
     assert torch.equal(torch.utils.dlpack.from_dlpack(result.__dlpack__()).float(), torch.from_numpy(X))
+
+
+def address_of(capsule):
+    """Where the elements of a DLPack capsule lie: its tensor begins with their address."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.c_void_p.from_address(pointer(capsule, b'dltensor')).value
+
+
+def test_a_tensor_gives_copies_and_only_the_cpus_memory():
+    shape = (2, 3)
+    result = gantry.compile(models.model([models.node('Cast', ['x'], ['y'], to=models.BFLOAT16)],
+                                         [('x', models.FLOAT, shape)], [('y', models.BFLOAT16, shape)]))(X)
+    bits = (X.view('uint32') >> 16).astype('uint16').tobytes()
+    shared, again = result.__dlpack__(), result.__dlpack__(copy=False, dl_device=(1, 0), max_version=(1, 0))
+    copied = result.__dlpack__(copy=True, dl_device=None)
+    assert address_of(again) == address_of(shared) != address_of(copied)
+    for capsule in (shared, copied):
+        assert ctypes.string_at(address_of(capsule), len(bits)) == bits
+    for device in ((2, 0), (1, 1)):
+        with pytest.raises(BufferError, match=r"in the CPU's memory, DLPack's device \(1, 0\), and not on \(., .\)"):
+            result.__dlpack__(dl_device=device)

@@ -1,7 +1,7 @@
 from typing import Any, Optional, Union
 
 class Tensor:
-    """Memory of an output that NumPy has no type for (bf16): take it by DLPack."""
+    """Memory of an output that NumPy has no type for (bf16): take it by DLPack, which shares it unless a copy is asked for."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
