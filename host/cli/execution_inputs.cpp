@@ -23,6 +23,11 @@ std::string advice_on_defaults(const ExecutionOptions& options) {
          "with --keep-input NAME";
 }
 
+/// How messages call the array for an input.
+std::string source_of(const rpc::TensorDescription& input) {
+  return fmt::format("inputs['{}']", input.name);
+}
+
 /// User errors for arrays that the model has no input for or that do not fit theirs, and for inputs that get
 /// no data at all.
 void check_tensors(const Execution& execution, const ExecutionOptions& options) {
@@ -37,13 +42,23 @@ void check_tensors(const Execution& execution, const ExecutionOptions& options) 
   for (const rpc::TensorDescription& input : execution.loaded.inputs) {
     const auto given = options.tensors.find(input.name);
     if (given == options.tensors.end()) continue;
-    check_input(input, given->second.type, given->second.shape, fmt::format("inputs['{}']", input.name));
+    const HostTensor& array = given->second;
+    check_input(input, array_stands_for(array.type, input.type), array.shape, source_of(input));
   }
   if (options.seed || !options.inputs.empty()) return;
   for (const std::string& name : names) {
     if (!options.tensors.contains(name))
       user_error("{}: input '{}' is not given; a seed makes data up", options.file, name);
   }
+}
+
+/// The array that check_tensors() has found to fit the input. User error where one of its elements has more
+/// bits than the input's.
+GivenInput given_array(const HostTensor& array, const rpc::TensorDescription& input) {
+  GivenInput given{array, "an array"};
+  given.tensor.type = input.type;
+  check_elements(given.tensor, source_of(input));
+  return given;
 }
 
 /// What --shape and --dim say of inputs that are made up.
@@ -112,8 +127,9 @@ std::vector<GivenInput> given_inputs(const Execution& execution, const Execution
   };
   std::vector<GivenInput> inputs = gather_inputs(execution.loaded.inputs, choice);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto given = options.tensors.find(execution.loaded.inputs[i].name);
-    if (given != options.tensors.end()) inputs[i] = {given->second, "an array"};
+    const rpc::TensorDescription& input = execution.loaded.inputs[i];
+    const auto given = options.tensors.find(input.name);
+    if (given != options.tensors.end()) inputs[i] = given_array(given->second, input);
   }
   return inputs;
 }

@@ -128,6 +128,10 @@ void read_as(HostTensor& tensor, const rpc::ElementType& wanted) {
   }
 }
 
+rpc::ElementType array_stands_for(const rpc::ElementType& given, const rpc::ElementType& wanted) {
+  return given.code == wanted.code && given.bits == 8 && wanted.bits < 8 ? wanted : given;
+}
+
 void check_elements(const HostTensor& tensor, const std::string& source) {
   const rpc::ElementType& type = tensor.type;
   if (type.bits >= 8) return;

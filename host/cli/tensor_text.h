@@ -25,6 +25,10 @@ rpc::ElementType stands_for(const rpc::ElementType& read, const rpc::ElementType
 /// Gives the tensor the type that its own stands for; signed integers of less than 8 bits that are "V1" are extended by
 /// their sign, as ml_dtypes has them in the lowest bits.
 void read_as(HostTensor& tensor, const rpc::ElementType& wanted);
+/// What elements of type `given` in an array in memory are where `wanted` is: integers of less than 8 bits,
+/// which NumPy and PyTorch have not, are bytes of the same sign there. All other types have names: nothing else
+/// stands for another.
+rpc::ElementType array_stands_for(const rpc::ElementType& given, const rpc::ElementType& wanted);
 /// User error that names `source` where an element of less than 8 bits has more.
 void check_elements(const HostTensor& tensor, const std::string& source);
 /// "1x3x224x224"; "scalar" for none; -1 prints as "?".

@@ -1,7 +1,9 @@
 #include "host/python/arrays.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 
 #include "device_runtime/src/data_type.h"
 #include "device_runtime/src/strided_copy.h"
@@ -74,6 +76,25 @@ DLDataType type_of(char kind, py::ssize_t bytes) {
       return {255, bits, 1};
   }
 }
+
+/// A type that ml_dtypes adds to NumPy's, by its name there.
+struct AddedType {
+  std::string_view name;
+  DLDataType type;
+};
+constexpr AddedType kAddedTypes[] = {{"bfloat16", {kDLBfloat, 16, 1}},
+                                     {"float8_e4m3fn", {kDLFloat8_e4m3fn, 8, 1}},
+                                     {"float8_e4m3fnuz", {kDLFloat8_e4m3fnuz, 8, 1}},
+                                     {"float8_e5m2", {kDLFloat8_e5m2, 8, 1}},
+                                     {"float8_e5m2fnuz", {kDLFloat8_e5m2fnuz, 8, 1}},
+                                     {"float8_e8m0fnu", {kDLFloat8_e8m0fnu, 8, 1}},
+                                     {"float6_e2m3fn", {kDLFloat6_e2m3fn, 6, 1}},
+                                     {"float6_e3m2fn", {kDLFloat6_e3m2fn, 6, 1}},
+                                     {"float4_e2m1fn", {kDLFloat4_e2m1fn, 4, 1}},
+                                     {"int4", {kDLInt, 4, 1}},
+                                     {"uint4", {kDLUInt, 4, 1}},
+                                     {"int2", {kDLInt, 2, 1}},
+                                     {"uint2", {kDLUInt, 2, 1}}};
 
 void release_capsule(PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, kCapsule)) return;  // somebody has taken it
@@ -224,13 +245,13 @@ class Tensor {
 
 py::object to_torch(ManagedTensor tensor) {
   const py::module_ torch = py::module_::import("torch");
-  // Older versions do not take bools this way, and no version some unsigned types.
-  if (numpy_knows(tensor->dl_tensor.dtype) &&
-      (tensor->dl_tensor.dtype.code == kDLBool || tensor->dl_tensor.dtype.code == kDLUInt)) {
-    const bool taken = tensor->dl_tensor.dtype.bits == 8;
+  const DLDataType type = tensor->dl_tensor.dtype;
+  // Older versions do not take bools this way, and no version some unsigned types, nor less than 8 bits.
+  if (numpy_knows(type) && (type.code == kDLBool || type.code == kDLUInt || type.bits < 8)) {
     const py::array array = to_numpy(std::move(tensor));
-    return taken ? torch.attr("from_numpy")(array) : py::object(array);
+    return type.bits <= 8 ? torch.attr("from_numpy")(array) : py::object(array);
   }
+  if (type.bits < 8) return py::cast(Tensor(std::move(tensor)));
   return torch.attr("utils").attr("dlpack").attr("from_dlpack")(to_capsule(std::move(tensor)));
 }
 
@@ -284,6 +305,7 @@ void InputArray::take_numpy(const py::array& array) {
   if (type.kind() == 'U' || type.kind() == 'S' || type.kind() == 'O' || type.kind() == 'T')
     return take_texts(array);
   const py::ssize_t bytes = element_bytes(array);
+  if (bytes == 0 && take_added_type(array)) return;
   tensor_.dtype = type_of(type.kind(), bytes);
   if (tensor_.dtype.code == 255 || bytes == 0) {
     user_error("input '{}': no model has elements of NumPy's type {}", name_,
@@ -307,6 +329,21 @@ void InputArray::take_numpy(const py::array& array) {
   tensor_.ndim = static_cast<int32_t>(array.ndim());
   tensor_.shape = shape_;
   tensor_.strides = strides_;
+}
+
+/// False for an array of another type than those that ml_dtypes adds to NumPy's.
+bool InputArray::take_added_type(const py::array& array) {
+  const std::string name = py::str(array.dtype().attr("name"));
+  const auto* added = std::ranges::find(kAddedTypes, std::string_view(name), &AddedType::name);
+  if (added == std::end(kAddedTypes)) return false;
+  const DLDataType& type = added->type;
+  // Whether signs of integers are extended there differs by version: as NumPy's own they are.
+  const bool is_integer = type.code == kDLInt || type.code == kDLUInt;
+  const py::object known = is_integer ? array.attr("astype")(type.code == kDLInt ? "int8" : "uint8")
+                                      : array.attr("view")(type.bits == 16 ? "uint16" : "uint8");
+  take_numpy(known.cast<py::array>());
+  tensor_.dtype = type;
+  return true;
 }
 
 /// An array of str, bytes, or objects that are such.

@@ -42,6 +42,7 @@ class InputArray {
   void check_mask(const pybind11::array& array) const;
   void check_sign(const pybind11::handle& tensor) const;
   void take_numpy(const pybind11::array& array);
+  bool take_added_type(const pybind11::array& array);
   void take_texts(const pybind11::array& array);
   bool take_dlpack(const pybind11::handle& array);
   void check_device(const pybind11::handle& array) const;
@@ -60,7 +61,7 @@ class InputArray {
 std::string type_text(DLDataType type);
 
 /// A tensor of the runtime that owns itself as a NumPy array, or as a PyTorch tensor, of the same memory.
-/// bf16, which NumPy does not know, becomes a gantry.Tensor.
+/// Integers of less than 8 bits become bytes; bf16 and others that NumPy does not know a gantry.Tensor.
 pybind11::object to_python(ManagedTensor tensor, bool torch);
 /// The same of a tensor from a board. Strings become a NumPy array of Python's.
 pybind11::object to_python(cli::HostTensor tensor, bool torch);

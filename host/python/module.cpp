@@ -117,6 +117,12 @@ LoadedModule::~LoadedModule() {
   gantry_module_release(module_);
 }
 
+rpc::ElementType LoadedModule::input_type(size_t index) const {
+  const TensorInfo& input = *manifest().inputs()->Get(static_cast<uint32_t>(index));
+  const DLDataType type = runtime::to_dlpack(static_cast<runtime::ElementType>(input.dtype()));
+  return {type.code, type.bits};
+}
+
 std::string LoadedModule::inputs_text() const {
   std::vector<std::string> texts;
   for (const TensorInfo* input : *manifest().inputs()) {

@@ -12,6 +12,7 @@
 #include "device_runtime/src/module_reader.h"
 #include "gantry/runtime.h"
 #include "host/cli/model_source.h"
+#include "rpc/client/types.h"
 
 namespace gantry::python {
 
@@ -30,6 +31,8 @@ class LoadedModule {
   const runtime::SharedBytes& bytes() const { return bytes_; }
   const module_format::Manifest& manifest() const { return contents_.manifest(); }
   const std::vector<std::string>& input_names() const { return input_names_; }
+  /// Of its elements.
+  rpc::ElementType input_type(size_t index) const;
   size_t output_count() const { return manifest().outputs()->size(); }
   /// "a (f32 (N, 3)), b (i64 (N))"
   std::string inputs_text() const;

@@ -177,7 +177,7 @@ class Session {
       const std::shared_ptr<RuntimeSession> current = current_session();
       const std::lock_guard turn(current->mutex);
       for (size_t i = 0; i < inputs.size(); ++i)
-        check(set_input(current->session, static_cast<int32_t>(i), *inputs[i]));
+        check(set_input(current->session, i, *inputs[i]));
       check(work(current->session));
     });
   }
@@ -192,9 +192,22 @@ class Session {
     });
   }
 
-  static GantryStatus set_input(GantrySession* session, int32_t index, const InputArray& input) {
+  /// Integers of less than 8 bits come as bytes. User error where an element has more bits than the input's.
+  GantryStatus set_input(GantrySession* session, size_t index, const InputArray& input) const {
+    DLTensor tensor = input.tensor();
+    const auto place = static_cast<int32_t>(index);
+    if (tensor.dtype.code == kDLOpaqueHandle) return set_strings(session, place, input);
+    const rpc::ElementType wanted = module_->input_type(index);
+    if (tensor.dtype.lanes == 1)
+      tensor.dtype.bits = cli::array_stands_for({tensor.dtype.code, tensor.dtype.bits}, wanted).bits;
+    const GantryStatus status = gantry_set_input(session, place, &tensor, /*borrow=*/1);
+    if (status == GANTRY_OK && wanted.bits < 8)
+      cli::check_elements(dense_copy(tensor), fmt::format("input '{}'", module_->input_names()[index]));
+    return status;
+  }
+
+  static GantryStatus set_strings(GantrySession* session, int32_t index, const InputArray& input) {
     const DLTensor& tensor = input.tensor();
-    if (tensor.dtype.code != kDLOpaqueHandle) return gantry_set_input(session, index, &tensor, /*borrow=*/1);
     std::vector<const char*> texts;
     std::vector<size_t> lengths;
     for (const std::string& text : input.texts()) {

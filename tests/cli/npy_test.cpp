@@ -268,6 +268,18 @@ TEST(Npy, TypesThatNumPyHasNoNameForAreBytes) {
   EXPECT_THROW(check_elements({type("u4"), {2}, i4.bytes}, "x.npy"), Error);
 }
 
+TEST(Npy, BytesInMemoryStandForIntegersOfLessThan8BitsAlone) {
+  const auto given = [](const char* type, const char* wanted) {
+    return type_name(array_stands_for(*parse_type_name(type), *parse_type_name(wanted)));
+  };
+  EXPECT_EQ(given("i8", "i4"), "i4");
+  EXPECT_EQ(given("u8", "u2"), "u2");
+  EXPECT_EQ(given("u8", "i4"), "u8");
+  EXPECT_EQ(given("u8", "f8e5m2"), "u8");
+  EXPECT_EQ(given("i16", "i4"), "i16");
+  EXPECT_EQ(given("i4", "i8"), "i4");
+}
+
 TEST(Npy, MlDtypesBytesAreReadByTheTypeThatIsWanted) {
   const auto bytes_as = [](const char* wanted, const std::vector<uint8_t>& bytes) {
     const std::string shape = fmt::format("{{'descr': '<V1', 'fortran_order': False, 'shape': ({},), }}", bytes.size());

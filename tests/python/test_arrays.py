@@ -332,3 +332,57 @@ def test_a_tensor_gives_copies_and_only_the_cpus_memory():
     for device in ((2, 0), (1, 1)):
         with pytest.raises(BufferError, match=r"in the CPU's memory, DLPack's device \(1, 0\), and not on \(., .\)"):
             result.__dlpack__(dl_device=device)
+
+
+UINT4, INT4, FLOAT8E5M2 = 21, 22, 19
+
+
+def negated(dtype=INT4):
+    """y = -x, in integers of 4 bits"""
+    nodes = [models.node('Cast', ['x'], ['f'], to=models.FLOAT), models.node('Neg', ['f'], ['n']),
+             models.node('Cast', ['n'], ['y'], to=INT4)]
+    return models.model(nodes, [('x', dtype, ('N',))], [('y', INT4, ('N',))], opset=21)
+
+
+def test_integers_of_less_than_8_bits_are_bytes():
+    module = gantry.compile(negated())
+    x = numpy.array([-7, -1, 0, 7], 'int8')
+    y = module(x)
+    assert y.dtype == 'int8'
+    numpy.testing.assert_array_equal(y, -x)
+    numpy.testing.assert_array_equal(module(y), x)
+    numpy.testing.assert_array_equal(module(numpy.repeat(x, 2)[::2]), -x)
+    unsigned = gantry.compile(negated(UINT4))
+    assert unsigned(numpy.arange(8, dtype='uint8')).tolist() == [-value for value in range(8)]
+    for value in (-9, 8, 100):
+        with pytest.raises(gantry.InputError, match=f"input 'x': an element is {value}; i4 has -8 to 7"):
+            module(numpy.array([1, value], 'int8'))
+    with pytest.raises(gantry.InputError, match="input 'x': an element is 16; u4 has 0 to 15"):
+        unsigned(numpy.array([16], 'uint8'))
+    with pytest.raises(gantry.InputError, match=r"expected i4 \(.*\), got u8 \(4\)"):
+        module(x.astype('uint8'))
+    numpy.testing.assert_array_equal(module(x), -x)
+
+
+def test_torch_integers_of_less_than_8_bits_are_bytes():
+    torch = pytest.importorskip('torch')
+    x = torch.tensor([-7, -1, 0, 7], dtype=torch.int8)
+    y = gantry.compile(negated())(x)
+    assert y.dtype == torch.int8 and torch.equal(y, -x)
+
+
+def test_arrays_of_ml_dtypes_are_taken():
+    ml_dtypes = pytest.importorskip('ml_dtypes')
+    x = numpy.array([-7, -1, 0, 7], 'int8')
+    numpy.testing.assert_array_equal(gantry.compile(negated())(x.astype(ml_dtypes.int4)), -x)
+    unsigned = numpy.arange(8, dtype='uint8').astype(ml_dtypes.uint4)
+    assert gantry.compile(negated(UINT4))(unsigned).tolist() == [-value for value in range(8)]
+    values = numpy.array([[1, -2, 0.5], [-4, 3, 0]], 'float32')
+    for dtype, code in ((ml_dtypes.bfloat16, models.BFLOAT16), (ml_dtypes.float8_e5m2, FLOAT8E5M2)):
+        module = gantry.compile(models.model([models.node('Cast', ['x'], ['y'], to=models.FLOAT)],
+                                             [('x', code, (2, 3))], [('y', models.FLOAT, (2, 3))], opset=21))
+        given = values.astype(dtype)
+        numpy.testing.assert_array_equal(module(given), values)
+        numpy.testing.assert_array_equal(module(given[::-1, ::-1]), values[::-1, ::-1])
+        with pytest.raises(gantry.InputError, match=r'got (bf16|f8e5m2) \(6\)'):
+            module(given.ravel())

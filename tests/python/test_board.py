@@ -39,6 +39,18 @@ def test_texts_travel(board):
     assert board.run(model, {'a': numpy.array(['ö', 'b'])})['y'].tolist() == ['öö', 'bb']
 
 
+def test_integers_of_less_than_8_bits_travel(board):
+    int4, shape = 22, (3,)
+    nodes = [models.node('Cast', ['x'], ['f'], to=models.FLOAT), models.node('Neg', ['f'], ['n']),
+             models.node('Cast', ['n'], ['y'], to=int4)]
+    model = models.model(nodes, [('x', int4, shape)], [('y', int4, shape)], opset=21)
+    assert board.run(model, {'x': numpy.array([-7, 0, 5], 'int8')})['y'].tolist() == [7, 0, -5]
+    with pytest.raises(gantry.InputError, match=r"inputs\['x'\]: an element is -9; i4 has -8 to 7"):
+        board.run(model, {'x': numpy.array([-9, 0, 5], 'int8')})
+    with pytest.raises(gantry.InputError, match="holds u8, but input 'x' takes i4"):
+        board.run(model, {'x': numpy.array([7, 0, 5], 'uint8')})
+
+
 def test_it_gives_torch_tensors_to_who_gives_them(board):
     torch = pytest.importorskip('torch')
     x = torch.from_numpy(X)

@@ -35,7 +35,7 @@ class TensorInfo:
     """An input or output of a module."""
 
     name: str
-    #: "f32", "f64", "f16", "bf16", "i8" … "i64", "u8" … "u64", "bool", "string"
+    #: "f32", "f64", "f16", "bf16", "i8" … "i64", "u8" … "u64", "bool", "string", "i4", "u2", "f8e4m3fn" …
     dtype: str
     #: A size each; where it is only known when the module runs, the expression: ("N", 3, "2*H").
     shape: tuple[Union[int, str], ...]
@@ -89,6 +89,7 @@ class Session:
     Inputs are NumPy arrays, or whatever speaks DLPack and lies in the CPU's memory (PyTorch's tensors, say), of the
     module's dtypes and shapes. What is dense and begins at a multiple of 64 bytes is read where it is; other arrays
     are copied once. ``gantry.empty`` makes NumPy arrays that begin so; PyTorch's tensors do.
+    Integers of less than 8 bits are bytes, int8 or uint8; arrays of ml_dtypes are taken too.
 
     One output is returned as it is, several as a tuple in the order of ``module.outputs``. They are NumPy arrays,
     PyTorch tensors if an input was one; bf16, which NumPy does not have, comes as a ``gantry.Tensor`` to be taken by
