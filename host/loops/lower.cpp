@@ -122,7 +122,7 @@ std::optional<ScheduleMisfit> run_loop_steps(LoopKernel& kernel, const LoopObser
     kernel.body = step.run(kernel.body);
     done(step.name);
   }
-  return std::nullopt;
+  return misfit_of_locals(kernel.body);
 }
 
 void expect_fit(const std::optional<ScheduleMisfit>& misfit, const std::string& kernel) {

@@ -221,8 +221,8 @@ void add_loop_builder(py::module_& module) {
             return known(self, builder_of(self).local(name, dtype_of(dtype), Expr(size_of(count, name))));
           },
           py::arg("name"), py::arg("dtype"), py::arg("count"),
-          "So many elements in registers or on the stack of the thread; made in a parallel loop, of an "
-          "iteration.")
+          "So many elements in registers or on the stack of the thread; made in a parallel loop, of an\n"
+          "iteration. At most 64 KiB at a time are possible: what is larger is ``scratch``.")
       .def(
           "scratch",
           [](const NestPtr& self, const std::string& name, const std::string& dtype,

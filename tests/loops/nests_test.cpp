@@ -1,5 +1,6 @@
 // Loop nests written by hand: every pass keeps what they compute.
 #include <algorithm>
+#include <variant>
 
 #include "tests/loops/run_schedule.h"
 
@@ -231,6 +232,37 @@ TEST(ADivisor, OfMinusOneWrapsTheSmallestInteger) {
   });
   EXPECT_THAT(y,
               ElementsAre(-0x1p31f, -0x1p30f, -7, -3, 0, 0, 0, -1, -0x1p31f, -0x1p30f, -7, -4, 0, 0, 0, 1));
+}
+
+// --- the stack
+
+/// Why a nest does not fit that has so many numbers on the stack, and so many more in each turn of a loop.
+std::string misfit_of(int64_t around, int64_t inside, LoopKind kind) {
+  const auto write = [&](LoopBuilder& nest) {
+    const Buffer factor = nest.local("factor", DType::kF32, Expr(around));
+    nest.emit(store(factor, 0, number(2)));
+    const auto one = [&](const Expr& i) {
+      const Buffer kept = nest.local("kept", DType::kF32, Expr(inside));
+      nest.emit(store(kept, i, load(nest.input(0), i)));
+      nest.emit(store(nest.result(0), i, load(kept, i) * load(factor, 0)));
+    };
+    nest.loop("i", 8, one, kind);
+  };
+  const Tensor input = placeholder({8}, DType::kF32, "x");
+  const Schedule schedule(extern_kernel({input}, {{Expr(8)}}, {DType::kF32}, write, "y"));
+  const auto lowered = lower_kernel(schedule, {input}, "k");
+  const auto* misfit = std::get_if<ScheduleMisfit>(&lowered);
+  return misfit ? misfit->reason : "it fits";
+}
+
+TEST(LocalBuffers, FitTheStackOfTheFunctionThatTheyAreIn) {
+  EXPECT_EQ(misfit_of(16376, 8, LoopKind::kSerial), "it fits");
+  EXPECT_EQ(misfit_of(16377, 8, LoopKind::kSerial),
+            "local buffers take 65540 bytes of a thread's stack, at most 65536 are possible: larger ones are "
+            "scratch");
+  EXPECT_EQ(misfit_of(16384, 16384, LoopKind::kParallel), "it fits");
+  EXPECT_NE(misfit_of(8, 16385, LoopKind::kParallel), "it fits");
+  EXPECT_NE(misfit_of(16385, 8, LoopKind::kParallel), "it fits");
 }
 
 }  // namespace

@@ -457,6 +457,25 @@ def test_conditions_values_and_workspace_of_loop_nests():
     numpy.testing.assert_array_equal(result, numpy.concatenate([kept, numpy.zeros(50 - len(kept))]))
 
 
+def keeping(count):
+    """y = x, by way of so many numbers on the stack: a schedule and its inputs."""
+    x = te.placeholder((8,), name='x')
+
+    def copy(nest):
+        kept = nest.local('kept', 'f32', count)
+        nest.loop('i', 8, lambda i: nest.store(kept, i, nest.input(0)[i]))
+        nest.loop('j', 8, lambda j: nest.store(nest.result(0), j, kept[j]))
+    return te.Schedule(te.extern_kernel(x, [8], ['f32'], copy)), [x]
+
+
+def test_local_buffers_are_limited_by_the_stack():
+    for make in (te.lower, te.build):
+        with pytest.raises(gantry.InputError, match="local buffers take 80000 bytes of a thread's stack, at most 65536 are"):
+            make(*keeping(20000))
+    values = uniform(8)
+    numpy.testing.assert_array_equal(te.build(*keeping(16384))(values), values)
+
+
 def by_hand(body, count, *arrays):
     """What a loop nest makes of the arrays: `count` numbers of the first one's type."""
     inputs = [te.placeholder(array.shape, str(array.dtype), f'x{place}') for place, array in enumerate(arrays)]
