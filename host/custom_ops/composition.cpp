@@ -8,9 +8,12 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "host/graph/parse.h"
+#include "host/graph/substitute_sizes.h"
 #include "host/graph/text.h"
+#include "host/ops/bind_dims.h"
 #include "host/ops/op.h"
 #include "host/support/error.h"
 
@@ -65,15 +68,47 @@ class NoWeights : public WeightSource {
   }
 };
 
-/// Dimensions of parameters that are symbols, by what the inputs have there.
-std::map<std::string, Dim> sizes_of(const std::vector<Value*>& parameters,
-                                    const std::vector<CompositionInput>& inputs) {
-  std::map<std::string, Dim> sizes;
-  for (size_t i = 0; i < std::min(parameters.size(), inputs.size()); ++i) {
-    const Shape &wanted = parameters[i]->type.shape, &given = inputs[i].type.shape;
-    if (wanted.size() != given.size()) continue;
+/// A node's inputs under other names for the model's symbols: what a text calls so is its own.
+struct MarkedInputs {
+  std::string mark;  ///< with which the names begin, and nothing in the text
+  std::vector<CompositionInput> inputs;
+  std::map<std::string, Dim> symbols;  ///< by these names
+  std::map<std::string, Dim> models;   ///< the model's, by these names
+
+  /// As the model has it.
+  TensorType shown(TensorType type) const {
+    for (Dim& dim : type.shape) dim = dim.substitute(models);
+    return type;
+  }
+};
+
+MarkedInputs marked_inputs(const std::vector<CompositionInput>& inputs, std::string_view text) {
+  MarkedInputs marked{"model.", inputs, {}, {}};
+  while (text.find(marked.mark) != std::string_view::npos) marked.mark += "_";
+  for (CompositionInput& input : marked.inputs) {
+    for (Dim& dim : input.type.shape) {
+      std::map<std::string, Dim> names;
+      for (const auto& [symbol, range] : dim.symbol_ranges()) {
+        const std::string name = marked.mark + symbol;
+        names.emplace(symbol, Dim::symbol(name, range));
+        marked.symbols.emplace(name, Dim::symbol(name, range));
+        marked.models.emplace(name, Dim::symbol(symbol, range));
+      }
+      dim = dim.substitute(names);
+    }
+  }
+  return marked;
+}
+
+/// Dimensions that symbols stand for: the model's for themselves, others for what the inputs have where the
+/// parameters have them.
+std::map<std::string, Dim> sizes_of(const std::vector<Value*>& parameters, const MarkedInputs& given) {
+  std::map<std::string, Dim> sizes = given.symbols;
+  for (size_t i = 0; i < std::min(parameters.size(), given.inputs.size()); ++i) {
+    const Shape &wanted = parameters[i]->type.shape, &has = given.inputs[i].type.shape;
+    if (wanted.size() != has.size()) continue;
     for (size_t d = 0; d < wanted.size(); ++d) {
-      if (wanted[d].is_symbol()) sizes.try_emplace(wanted[d].str(), given[d]);
+      if (wanted[d].is_symbol()) sizes.try_emplace(wanted[d].str(), has[d]);
     }
   }
   return sizes;
@@ -84,6 +119,24 @@ void collect_bound(const Function& function, std::vector<std::string>& symbols) 
     std::ranges::copy(op_set().bound_symbols(*node), std::back_inserter(symbols));
     for (const auto& body : node->bodies) collect_bound(*body, symbols);
   }
+}
+
+/// Symbols in its types, attributes and constraints that its nodes do not bind.
+std::set<std::string> free_symbols(const Function& function) {
+  std::set<std::string> symbols;
+  const auto add = [&](const Dim& dim) {
+    for (std::string& name : dim.symbols()) symbols.insert(std::move(name));
+  };
+  for (const Value* parameter : function.parameters) std::ranges::for_each(parameter->type.shape, add);
+  for (const DimConstraint& constraint : function.constraints) {
+    add(constraint.left);
+    add(constraint.right);
+  }
+  for (const Node* node : function.nodes()) add_mentioned_symbols(*node, symbols);
+  std::vector<std::string> bound;
+  collect_bound(function, bound);
+  for (const std::string& name : bound) symbols.erase(name);
+  return symbols;
 }
 
 std::vector<std::string> names_of(const std::vector<CompositionInput>& inputs) {
@@ -100,13 +153,14 @@ class Composer {
   Composer(const CustomOp& op, const std::vector<CompositionInput>& inputs, const std::vector<std::string>& passes)
       : op_(op), inputs_(inputs), passes_(passes) {}
 
-  /// Null if its parameters are others than the inputs.
+  /// Null if its parameters are others than the inputs. The model's symbols are still marked.
   std::optional<Graph> read(const Composition& composition, const std::string& text,
-                            const std::map<std::string, Dim>& bound) {
+                            const MarkedInputs& given) {
     NoWeights weights;
     ProgramSource source;
     source.name = composition.file;
     source.weights = &weights;
+    source.mark = given.mark;
     source.fix_sizes = [&](const std::vector<Value*>& parameters) {
       std::vector<std::string> names;
       for (const Value* parameter : parameters) names.push_back(parameter->name);
@@ -114,13 +168,11 @@ class Composer {
         others_.push_back(fmt::format("{} takes ({})", composition.file, fmt::join(names, ", ")));
         throw Unfitting{};
       }
-      std::map<std::string, Dim> sizes = sizes_of(parameters, inputs_);
-      sizes.insert(bound.begin(), bound.end());
-      return sizes;
+      return sizes_of(parameters, given);
     };
     try {
       Graph graph = parse_program(text, op_set(), passes_, source);
-      expect_types(composition, graph.main);
+      expect_types(composition, given, graph.main);
       return graph;
     } catch (const Unfitting&) {
       return std::nullopt;
@@ -138,19 +190,19 @@ class Composer {
   }
 
  private:
-  void expect_types(const Composition& composition, Function& function) const {
+  void expect_types(const Composition& composition, const MarkedInputs& given, Function& function) const {
     if (function.outputs.size() != op_.signature.outputs.size()) {
       user_error("{}: returns {} values, and {} has {} outputs", composition.file, function.outputs.size(),
                  op_.full_name(), op_.signature.outputs.size());
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const TensorType &wanted = function.parameters[i]->type, &given = inputs_[i].type;
-      if (!may_be_equal(wanted, given))
-        user_error("{}: takes {} as %{}, and the node has {}", composition.file, wanted.str(),
-                   inputs_[i].name, given.str());
+      const TensorType &wanted = function.parameters[i]->type, &has = given.inputs[i].type;
+      if (!may_be_equal(wanted, has))
+        user_error("{}: takes {} as %{}, and the node has {}", composition.file, given.shown(wanted).str(),
+                   inputs_[i].name, inputs_[i].type.str());
       for (size_t d = 0; d < wanted.shape.size(); ++d) {
-        if (wanted.shape[d] != given.shape[d])
-          function.constraints.push_back({wanted.shape[d], given.shape[d], ""});
+        if (wanted.shape[d] != has.shape[d])
+          function.constraints.push_back({wanted.shape[d], has.shape[d], ""});
       }
     }
   }
@@ -160,6 +212,28 @@ class Composer {
   const std::vector<std::string>& passes_;
   std::vector<std::string> others_;  ///< compositions that were not taken, and why
 };
+
+/// Gives the model's symbols their names, and those that the text's nodes bind new ones. A user error: one to
+/// which nothing gives a value, or more than one thing does.
+void name_symbols(const Composition& composition, const MarkedInputs& given,
+                  const std::function<std::string(const std::string&)>& new_symbol, Graph& graph) {
+  std::map<std::string, Dim> names = given.models;
+  for (const std::string& symbol : free_symbols(graph.main)) {
+    if (!names.contains(symbol))
+      user_error("{}: nothing says what {} is: no parameter has it for a dimension, and no node binds it",
+                 composition.file, symbol);
+  }
+  std::vector<std::string> bound;
+  collect_bound(graph.main, bound);
+  for (const std::string& symbol : bound) {
+    if (const auto model = given.models.find(symbol); model != given.models.end())
+      user_error("{}: a node binds {}, which is a dimension of an input", composition.file,
+                 model->second.str());
+    if (!names.contains(symbol)) names.emplace(symbol, Dim::symbol(new_symbol(symbol)));
+  }
+  internal_check(equate_dims(graph, names), "{}: symbols under other names break a constraint",
+                 composition.file);
+}
 
 }  // namespace
 
@@ -197,22 +271,20 @@ Graph compose(const CustomOp& op, const std::vector<CompositionInput>& inputs,
               const std::function<std::string(const std::string&)>& new_symbol) {
   Composer composer(op, inputs, passes);
   for (const Composition& composition : op.compositions) {
+    MarkedInputs given;
     std::string text;
     try {
-      text = fill_in(composition.text, inputs, attributes);
+      given = marked_inputs(inputs, fill_in(composition.text, inputs, attributes));
+      text = fill_in(composition.text, given.inputs, attributes);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kUser) throw;
       composer.refuse(composition, error.what());
       continue;
     }
-    std::optional<Graph> graph = composer.read(composition, text, {});
+    std::optional<Graph> graph = composer.read(composition, text, given);
     if (!graph) continue;
-    std::vector<std::string> symbols;
-    collect_bound(graph->main, symbols);
-    if (symbols.empty()) return std::move(*graph);
-    std::map<std::string, Dim> renamed;
-    for (const std::string& symbol : symbols) renamed.emplace(symbol, Dim::symbol(new_symbol(symbol)));
-    return std::move(*composer.read(composition, text, renamed));
+    name_symbols(composition, given, new_symbol, *graph);
+    return std::move(*graph);
   }
   composer.fail_unfitting();
 }

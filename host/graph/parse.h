@@ -28,6 +28,9 @@ class WeightSource {
 struct ProgramSource {
   std::string name;                 ///< of the text in messages: "m.gir"
   WeightSource* weights = nullptr;  ///< never null
+  /// With which names of symbols begin that others have put into the text; messages leave it out, wherever it
+  /// stands.
+  std::string mark;
   /// Sizes that symbols get, asked once the parameters of @main are known; may be empty.
   std::function<std::map<std::string, Dim>(const std::vector<Value*>& parameters)> fix_sizes;
 };

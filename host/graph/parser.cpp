@@ -70,18 +70,37 @@ Graph parse_all(ParseContext& context) {
   return graph;
 }
 
+/// The text without the mark, wherever it stands; an empty one stands nowhere.
+std::string without(std::string_view text, std::string_view mark) {
+  std::string rest;
+  for (;;) {
+    const size_t found = mark.empty() ? std::string_view::npos : text.find(mark);
+    rest += text.substr(0, found);
+    if (found == std::string_view::npos) return rest;
+    text.remove_prefix(found + mark.size());
+  }
+}
+
+/// What is wrong at a place of the text, which both are shown without the marks of ProgramSource.
+[[noreturn]] void fail_located(const ParseContext& context, std::string_view text, const std::string& name,
+                               size_t place, std::string_view what) {
+  const std::string_view mark = context.program == nullptr ? std::string_view() : context.program->mark;
+  const size_t shown_place = without(text.substr(0, place), mark).size();
+  throw Error(ErrorKind::kUser, located(without(text, mark), name, shown_place, without(what, mark)));
+}
+
 Graph parse(ParseContext& context, std::string_view text, const std::string& name) {
   // Whatever quotes one would end there; gantry writes \x00.
   if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
-    throw Error(ErrorKind::kUser, located(text, name, zero, "a byte of 0 stands here, which no text has"));
+    fail_located(context, text, name, zero, "a byte of 0 stands here, which no text has");
   try {
     return parse_all(context);
   } catch (const TextError& error) {
-    throw Error(ErrorKind::kUser, located(text, name, error.place(), error.what()));
+    fail_located(context, text, name, error.place(), error.what());
   } catch (const Error& error) {
     // Of dimensions that are too large, met on the way.
     if (error.kind() != ErrorKind::kUser) throw;
-    throw Error(ErrorKind::kUser, located(text, name, context.cursor.place(), error.what()));
+    fail_located(context, text, name, context.cursor.place(), error.what());
   }
 }
 

@@ -214,6 +214,76 @@ TEST(Composition, TheOneWhoseParametersTheInputsAreIsTaken) {
   }
 }
 
+/// The model of a node of an op whose composition is `text`, between inputs with dimensions of these names and
+/// y.
+Graph composed(const std::string& text,
+               const std::vector<std::pair<std::string, std::vector<std::string>>>& inputs) {
+  std::string listed, given, tensors, dims;
+  for (const auto& [name, symbols] : inputs) {
+    dims.clear();
+    for (const std::string& symbol : symbols) dims += "dim { dim_param: '" + symbol + "' } ";
+    listed += (listed.empty() ? "\"" : ", \"") + name + "\"";
+    given += "input: '" + name + "' ";
+    tensors += tensor("input", name, dims);
+  }
+  const std::string bytes =
+      model_bytes("ir_version: 8 opset_import { version: 17 } opset_import { domain: 'd' version: 2 } "
+                  "graph { name: 'g' " +
+                  node(given + "output: 'y'") + tensors + tensor("output", "y", dims) + " }");
+  return import(bytes, ops(op("inputs = [" + listed + "]\noutputs = [\"y\"]\ncomposition = \"c.gir\"\n"),
+                           {{"c.gir", text}}));
+}
+
+std::string result_type(const Graph& graph) {
+  return graph.main.outputs.at(0)->type.str();
+}
+
+TEST(Composition, NamesOfDimensionsInATextAreNoneOfTheModels) {
+  const Graph other =
+      composed("fn @main(%x: Tensor[(N, C), f32], %table: $table.type) -> $table.type {\n"
+               "  %y = abs(%table)\n  return %y\n}\n",
+               {{"x", {"batch", "C"}}, {"table", {"N"}}});
+  EXPECT_EQ(result_type(other), "Tensor[(N), f32]");
+  EXPECT_TRUE(other.main.constraints.empty());
+  const Graph same = composed(
+      "fn @main(%x: Tensor[(N, C), f32]) -> $x.type {\n  %y = reshape(%x, shape=$x.shape)\n  return %y\n}\n",
+      {{"x", {"C", "N"}}});
+  EXPECT_EQ(result_type(same), "Tensor[(C, N), f32]");
+  EXPECT_TRUE(same.main.constraints.empty());
+}
+
+TEST(Composition, SymbolsThatATextBindsAreNoneOfTheModels) {
+  const Graph graph = composed(
+      "fn @main(%x: $x.type) -> Tensor[(N), f32] {\n"
+      "  %n = bind_dims(const(i64, [1], [2]), symbols=(N))\n"
+      "  %y = broadcast_to(const(f32, [], [1]), shape=(N))\n  return %y\n}\n",
+      {{"x", {"N"}}});
+  EXPECT_EQ(result_type(graph), "Tensor[(N_), f32]");
+}
+
+TEST(Composition, ASymbolWithoutAValueIsNoneOfTheModels) {
+  const auto error = [&](const std::string& text) {
+    return message_of([&] { composed(text, {{"x", {"N"}}}); });
+  };
+  EXPECT_EQ(error("fn @main(%x: Tensor[(2*N), f32]) -> Tensor[(2*N), f32] { %y = abs(%x) return %y }"),
+            "the model: node n (Op): c.gir of ops.toml: nothing says what N is: no parameter has it for a "
+            "dimension, and no node binds it");
+  EXPECT_EQ(error("fn @main(%x: Tensor[(K), f32]) -> Tensor[(K), f32] {\n"
+                  "  %n = bind_dims(const(i64, [1], [2]), symbols=(K))\n  %y = abs(%x)\n  return %y\n}\n"),
+            "the model: node n (Op): c.gir of ops.toml: a node binds N, which is a dimension of an input");
+}
+
+TEST(Composition, ErrorsShowDimensionsAsTheModelCallsThem) {
+  const std::string error = message_of(
+      [&] { composed("fn @main(%x: $x.type) -> $x.type { return %z }", {{"x", {"M", "N"}}}); });
+  const std::string line = "  fn @main(%x: Tensor[(M, N), f32]) -> Tensor[(M, N), f32] { return %z }";
+  const size_t place = line.find("%z");
+  const std::string start =
+      fmt::format("the model: node n (Op): c.gir of ops.toml:1:{}: %z is not", place - 1);
+  EXPECT_TRUE(error.starts_with(start)) << error;
+  EXPECT_TRUE(error.ends_with("\n" + line + "\n" + std::string(place, ' ') + "^")) << error;
+}
+
 TEST(Composition, ATextThatIsWrongIsSoWithItsPlace) {
   const auto custom = ops(
       op("inputs = [\"x\"]\noutputs = [\"p\"]\ncomposition = \"c.gir\"\n"),
