@@ -62,6 +62,14 @@ UNITS = {
 }
 
 
+def write_commands(folder, bodies):
+    """Programs of the shell, by their names, in a new folder."""
+    folder.mkdir()
+    for name, body in bodies.items():
+        (folder / name).write_text(f'#!/bin/sh\n{body}\n')
+        (folder / name).chmod(0o755)
+
+
 class InstalledServers(unittest.TestCase):
     """Servers that tests use become no services of the machine that ./check runs on."""
 
@@ -69,11 +77,9 @@ class InstalledServers(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
-        for folder in ('bin', 'usr/sbin', 'lib/systemd/system', 'etc/systemd/system'):
+        for folder in ('usr/sbin', 'lib/systemd/system', 'etc/systemd/system'):
             (self.folder / folder).mkdir(parents=True)
-        for name, body in COMMANDS.items():
-            (self.folder / 'bin' / name).write_text(f'#!/bin/sh\n{body}\n')
-            (self.folder / 'bin' / name).chmod(0o755)
+        write_commands(self.folder / 'bin', COMMANDS)
 
     def start_script(self, missing, apt_returns=0, killed=False, owner='', waits=False):
         packages = self.folder / f"packages-{'-'.join(missing)}.txt"
@@ -161,6 +167,22 @@ class InstalledServers(unittest.TestCase):
     def test_where_there_is_no_new_one_services_are_left_alone(self):
         (self.folder / 'lib/systemd/system/postgresql.service').touch()
         self.assertEqual(self.install('postgresql', 'furo'), ('', ''))
+
+
+class Packing(unittest.TestCase):
+    def test_a_source_without_a_commit_is_refused_before_anything_is_built(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            (folder / 'usr/sbin').mkdir(parents=True)
+            write_commands(folder / 'bin', {'dpkg-query': COMMANDS['dpkg-query'], 'cmake': ': >"$SCRATCH/built"\nexit 1',
+                                            'git': 'echo "fatal: detected dubious ownership" >&2\nexit 128'})
+            environment = {**os.environ, 'PATH': f"{folder / 'bin'}:{os.environ['PATH']}", 'SCRATCH': str(folder),
+                           'GANTRY_SYSTEM_ROOT': str(folder), 'MISSING': '', 'OWNER': '', 'SOURCE_DATE_EPOCH': ''}
+            asked = subprocess.run([SOURCE / 'package', '--only', 'gantry-device'], env=environment, capture_output=True,
+                                   text=True, check=False, timeout=60)
+            self.assertEqual((asked.returncode, (folder / 'built').exists()), (1, False))
+            self.assertEqual(asked.stderr, 'error: no commit to take a time from: set SOURCE_DATE_EPOCH to seconds since 1970, '
+                                           'or mend this:\nfatal: detected dubious ownership\n')
 
 
 if __name__ == '__main__':

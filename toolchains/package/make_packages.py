@@ -2,6 +2,7 @@
 """Makes packages of what the presets have built: .deb files, a tar file, the list of what is linked in, checksums.
 
     make_packages.py --output packages [--only NAME…]
+    make_packages.py --version
 
 ./package builds what it needs and then runs it. The same commit gives the same bytes, in whatever folder.
 """
@@ -24,14 +25,18 @@ import tarball  # noqa: E402
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
-    parser.add_argument('--output', required=True, help='folder for the packages; what it had of them is replaced')
+    parser.add_argument('--output', help='folder for the packages; what it had of them is replaced')
+    parser.add_argument('--version', action='store_true', help='say which version they are of, and make none')
     parser.add_argument('--release', default='build', help="the preset release's folder")
     parser.add_argument('--device-amd64', default='build-gpu-bundle', help="the preset gpu-bundle's folder")
     parser.add_argument('--device-arm64', default='build-aarch64', help="the preset aarch64's folder")
     parser.add_argument('--only', action='append', help='a package, by its name, e.g. gantry-device; as often as needed')
     parser.add_argument('--level', type=int, choices=range(10), default=9, metavar='0-9',
                         help="xz's: how hard it tries to make packages small (9)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if not options.output and not options.version:
+        parser.error('--output is missing: a folder for the packages')
+    return options
 
 
 def packages_of(builds):
@@ -78,6 +83,10 @@ def write_checksums(folder):
 
 def main():
     options = arguments()
+    project.epoch()  # before any work, where there is none
+    if options.version:
+        print(project.version())
+        return 0
     builds = staging.Builds(release=options.release, device={'amd64': options.device_amd64, 'arm64': options.device_arm64},
                             runtime={'amd64': options.release, 'arm64': options.device_arm64})
     known = {entry[0] for entry in packages_of(builds)} | {'wheel'}  # which ./package has made already

@@ -33,16 +33,29 @@ def tool(architecture, name):
     return name if architecture == native_architecture() else f'{TRIPLETS[architecture]}-{name}'
 
 
+def ask_git(*arguments):
+    """What git says of the source, and why it says nothing: one of them is None."""
+    try:
+        done = subprocess.run(['git', '-C', SOURCE, '--no-optional-locks', *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None, 'git is not installed'
+    if done.returncode != 0:
+        return None, done.stderr.strip()
+    return done.stdout.strip(), None
+
+
 def git(*arguments):
-    done = subprocess.run(['git', '-C', SOURCE, '--no-optional-locks', *arguments], capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else None
+    """What git says of the source; None where it fails, or is missing."""
+    return ask_git(*arguments)[0]
 
 
 def epoch():
     """Seconds: the time of all files in packages, and of their changelogs. Of the commit, unless SOURCE_DATE_EPOCH is set."""
-    given = os.environ.get('SOURCE_DATE_EPOCH') or git('log', '-1', '--format=%ct')
+    given, why = os.environ.get('SOURCE_DATE_EPOCH'), None
     if not given:
-        raise PackagingError('no commit to take a time from: set SOURCE_DATE_EPOCH to seconds since 1970')
+        given, why = ask_git('log', '-1', '--format=%ct')
+    if not given:
+        raise PackagingError(f'no commit to take a time from: set SOURCE_DATE_EPOCH to seconds since 1970, or mend this:\n{why}')
     return int(given)
 
 
