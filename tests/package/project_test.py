@@ -26,6 +26,28 @@ class Commit(unittest.TestCase):
             patch.start()
             self.addCleanup(patch.stop)
 
+    def git(self, *arguments):
+        settings = ('user.name=A', 'user.email=a@example.com', 'commit.gpgSign=no', 'tag.gpgSign=no', 'core.hooksPath=/dev/null')
+        project.run(['git', '-C', self.folder, *(word for each in settings for word in ('-c', each)), *arguments])
+
+    def commit(self):
+        self.git('commit', '--quiet', '--allow-empty', '--message', 'Changed')
+
+    def test_versions_rise_over_a_tag_of_either_kind(self):
+        if not shutil.which('git'):
+            self.skipTest('git is not installed')
+        project.run(['git', 'init', '--quiet', self.folder])
+        self.git('add', 'CMakeLists.txt')
+        for kind in ([], ['--annotate', '--message', 'Released']):
+            with self.subTest(kind or 'lightweight'):
+                self.commit()
+                self.assertRegex(project.version(), r'^0\.1\.0~git\d{8}\.\d{4}\.[0-9a-f]{7,}$')
+                self.git('tag', *kind, 'v0.1.0')
+                self.assertEqual(project.version(), '0.1.0')
+                self.commit()
+                self.assertRegex(project.version(), r'^0\.1\.0\+git\d{8}\.\d{4}\.[0-9a-f]{7,}$')
+                self.git('tag', '--delete', 'v0.1.0')
+
     def test_without_git_there_is_no_time(self):
         with unittest.mock.patch.dict(os.environ, {'PATH': self.folder}):
             with self.assertRaisesRegex(project.PackagingError, 'set SOURCE_DATE_EPOCH to .*\ngit is not installed'):

@@ -69,13 +69,13 @@ def runtime_library():
 
 
 def version():
-    """Debian's version: "0.1.0" at the tag v0.1.0, "0.1.0~git20261125.0902.9d3031d" before it, with + after it.
+    """Debian's version: "0.1.0" at the tag v0.1.0, of either kind, "0.1.0~git20261125.0902.9d3031d" before it, with + after it.
 
     So that of two builds apt takes the later commit's for the newer one.
     """
     base = upstream_version()
     tag = f'v{base}'
-    if git('describe', '--exact-match', '--match', tag, 'HEAD') == tag and not git('status', '--porcelain', '-uno'):
+    if git('describe', '--exact-match', '--tags', '--match', tag, 'HEAD') == tag and not git('status', '--porcelain', '-uno'):
         return base
     commit = git('rev-parse', '--short=7', 'HEAD') or 'unknown'
     sign = '+' if git('merge-base', '--is-ancestor', tag, 'HEAD') is not None else '~'
