@@ -214,14 +214,21 @@ Stmt NestBuilder::build_half_level(StageState& state, const HalfSums& half, size
 }
 
 /// Padding that is inline becomes guards, each inside the innermost loop that it mentions: taps outside of
-/// the data are left out by rows, where the rows decide.
+/// the data are left out by rows, where the rows decide. What data decide stays a choice between values: a
+/// guard would stand around the stages that make these data, and around the reduction's own condition, which
+/// may be what keeps their indices inside.
 Expr NestBuilder::lift_padding(StageState& state, int first_reduce) {
   const auto* root = state.body.as<ReduceNode>();
   std::vector<Expr> inside;
   std::optional<Expr> value = without_padding(root->reduce, root->value, inside);
   if (!value || state.root)
     return root->value;  // GPUs choose between values: code that differs is slow there
+  Expr chosen;
   for (const Expr& claim : inside) {
+    if (reads_data(claim)) {
+      chosen = chosen ? chosen && claim : claim;
+      continue;
+    }
     Expr condition = to_loads(state, claim);
     if (constant_of(condition) == 1) continue;
     StageGuard guard{condition, first_reduce, true, StageGuard::Kind::kSplit};
@@ -233,7 +240,8 @@ Expr NestBuilder::lift_padding(StageState& state, int first_reduce) {
     });
     state.guards.push_back(std::move(guard));
   }
-  return *value;
+  if (!chosen) return *value;
+  return if_then_else(chosen, *value, identity_of(root->reduce, value->type().dtype));
 }
 
 namespace {

@@ -7,6 +7,12 @@
 
 namespace gantry {
 
+bool reads_data(const Expr& e) {
+  bool reads = false;
+  walk(e, [&](const Expr& x) { reads |= x->kind == ExprKind::kRead; });
+  return reads;
+}
+
 /// Variables of the loops around the place where `state` is computed.
 std::set<const VarNode*> StageProgram::enclosing_vars(const StageState& state) const {
   std::set<const VarNode*> vars;

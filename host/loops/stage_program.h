@@ -77,6 +77,8 @@ struct StageState {
 };
 
 Expr product(const std::vector<Expr>& extents);
+/// Whether the expression of a stage depends on elements of tensors.
+bool reads_data(const Expr& e);
 /// The innermost leaf bound to blocks; -1: none.
 int last_block_leaf(const StageState& state);
 /// Tiles of shared memory of which one is filled while the other is used.

@@ -223,6 +223,42 @@ TEST(SkipUnless, LeavesOutTermsThatAreZero) {
   EXPECT_THAT(to_string(lower_schedule(s, {x}, "k")), testing::HasSubstr("if "));
 }
 
+/// y(i) = the sum of the x(i, k) where m(k) > 1, over k from 1 to `end`, which is the end of m, too, and 8 the
+/// end of x; `attached`: twice m is made in the loop over k.
+void expect_chosen_terms(int64_t end, bool attached) {
+  auto x = placeholder({4, 8}, DType::kF32, "x"), m = placeholder({end}, DType::kF32, "m");
+  auto mask = compute(
+      {end}, [&](auto& i) { return m(i) + m(i); }, "mask");
+  auto k = reduce_axis(0, 8, "k");
+  auto y = compute(
+      {4},
+      [&](auto& i) {
+        const Expr inside = ge(k->var, 1) && gt(mask({k->var}), float_imm(DType::kF32, 2));
+        const Expr term = if_then_else(inside, x({i[0], k->var}), float_imm(DType::kF32, 0));
+        return reduce(ReduceKind::kSum, term, {k}, end < 8 ? lt(k->var, end) : Expr());
+      },
+      "y");
+  Schedule s({y});
+  if (attached) s[mask].compute_at(s[y], k);
+  const Floats xs = random_floats(32, 1), ms{2, 3, -1, 4, 1.5F, 0, 2, 5};
+  Floats expected(4, 0);
+  for (size_t i = 0; i < 4; ++i)
+    for (size_t j = 1; j < size_t(end); ++j) expected[i] += ms[j] > 1 ? xs[i * 8 + j] : 0;
+  EXPECT_THAT(run_schedule(s, {x, m}, {xs, Floats(ms.begin(), ms.begin() + end)}, 4),
+              testing::Pointwise(testing::Eq(), expected));
+}
+
+TEST(ChosenTerms, AreAskedForWhereTheirDataAre) {
+  expect_chosen_terms(8, false);
+  expect_chosen_terms(8, true);
+}
+
+// The executor refuses to read beyond the end of m.
+TEST(ChosenTerms, AreAskedForWhereTheReductionsConditionHolds) {
+  expect_chosen_terms(5, false);
+  expect_chosen_terms(5, true);
+}
+
 TEST(ShiftRegion, ComputesTheLastRegionWithoutConditions) {
   // Sums of 3 elements, in chunks of 4 of 10: the last is of elements 6 to 9.
   auto x = placeholder({12}, DType::kF32, "x");
