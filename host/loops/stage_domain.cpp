@@ -225,9 +225,9 @@ void StageProgram::make_guards(StageState& state, const AxisExprs& offsets, cons
     });
     // Sums without terms begin at zero all the same: the condition is one of the reduction's loops.
     const int leaves = static_cast<int>(state.leaf_vars.size());
-    for (int leaf = 0; kind == StageGuard::Kind::kTerm && guard.level < 0 && leaf < leaves; ++leaf) {
-      if (state.is_reduce_leaf(leaf)) guard.level = leaf;
-    }
+    int first = 0;
+    while (first < leaves && !state.is_reduce_leaf(first)) ++first;
+    if (kind == StageGuard::Kind::kTerm && first < leaves) guard.level = std::max(guard.level, first);
     state.guards.push_back(std::move(guard));
   };
   for (const AxisRelation& relation : state.stage->relations()) {

@@ -132,11 +132,19 @@ std::vector<IterVarPtr> all_axes(const Stage& stage) {
 }
 
 void skip_unless(const ScheduledStage& self, const py::object& condition) {
+  const std::string what = "skip_unless of " + self.stage->op()->name;
   const Expression when = operand(condition, DType::kBool);
   if (when.expr.type().dtype != DType::kBool)
-    user_error("skip_unless of {}: the condition is {}, not bool", self.stage->op()->name,
-               name_of(when.expr.type().dtype));
-  check_body(when.expr, all_axes(*self.stage), "skip_unless of " + self.stage->op()->name);
+    user_error("{}: the condition is {}, not bool", what, name_of(when.expr.type().dtype));
+  check_body(when.expr, all_axes(*self.stage), what);
+  walk(when.expr, [&](const Expr& e) {
+    if (const auto* read = e.as<ReadNode>())
+      user_error("{}: the condition reads {}; it is over axes, and a reduction's where= is over data", what,
+                 read->op->name);
+  });
+  const Expr& body = self.stage->op()->body;
+  const auto* sum = body ? body.as<ReduceNode>() : nullptr;
+  if (sum == nullptr || sum->reduce != ReduceKind::kSum) user_error("{}: it is no sum", what);
   self.change([&](Stage& stage) { stage.skip_unless(when.expr); });
 }
 

@@ -223,8 +223,26 @@ TEST(SkipUnless, LeavesOutTermsThatAreZero) {
   EXPECT_THAT(to_string(lower_schedule(s, {x}, "k")), testing::HasSubstr("if "));
 }
 
-/// y(i) = the sum of the x(i, k) where m(k) > 1, over k from 1 to `end`, which is the end of m, too, and 8 the
-/// end of x; `attached`: twice m is made in the loop over k.
+TEST(SkipUnless, SumsOfWhichNoTermIsLeftAreZero) {
+  // Rows from the sixth on are zero.
+  auto x = placeholder({8, 3}, DType::kF32, "x");
+  auto k = reduce_axis(0, 3, "k");
+  auto y = compute(
+      {8}, [&](auto& i) { return sum(x({i[0], k->var}), {k}); }, "y");
+  Floats xs = random_floats(24);
+  std::fill(xs.begin() + 15, xs.end(), 0.0F);
+  Floats expected(8, 0);
+  for (size_t i = 0; i < xs.size(); ++i) expected[i / 3] += xs[i];
+  for (const bool around : {false, true}) {
+    Schedule s({y});
+    s[y].skip_unless(lt(s[y].axes()[0]->var, 5));
+    if (around) s[y].reorder({k, s[y].axes()[0]});
+    EXPECT_THAT(run_schedule(s, {x}, {xs}, 8), testing::Pointwise(testing::Eq(), expected)) << around;
+  }
+}
+
+/// y(i) = the sum of the x(i, k) where m(k) > 1, over k from 1 to `end`, where m ends, too, and x of 8;
+/// `attached`: twice m is made in the loop over k.
 void expect_chosen_terms(int64_t end, bool attached) {
   auto x = placeholder({4, 8}, DType::kF32, "x"), m = placeholder({end}, DType::kF32, "m");
   auto mask = compute(

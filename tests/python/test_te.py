@@ -670,6 +670,13 @@ def scheduled(change):
     return te.lower(schedule, [X])
 
 
+def summed(change):
+    total = te.compute((4,), lambda i: te.sum(X[i, K], K), 'total')
+    schedule = te.Schedule(total)
+    change(schedule[total])
+    return te.lower(schedule, [X])
+
+
 def wide_kernel(mark):
     """A stage whose inner loop has 2^20 iterations, which end up in one vector or in straight code."""
     long = te.placeholder((2**22,), 'f32', 'long')
@@ -734,6 +741,8 @@ def wide_nest(kind):
     (lambda: scheduled(lambda s, z, y: y.compute_at(z, y.axes[0])), 'is not one of the loops of z'),
     (lambda: scheduled(lambda s, z, y: s.cache_read(Y, 'registers', Z)), "scope 'registers' is none of"),
     (lambda: scheduled(lambda s, z, y: z.skip_unless(y.axes[0] < 2)), 'i0 is no axis of it'),
+    (lambda: scheduled(lambda s, z, y: z.skip_unless(z.axes[0] < 2)), 'skip_unless of z: it is no sum'),
+    (lambda: summed(lambda total: total.skip_unless(N[total.axes[0]] > 0)), 'the condition reads n; it is over axes'),
     (lambda: wide_kernel(lambda stage, axis: stage.vectorize(axis)), 'wide: the loop i0.i has 1048576 lanes, at most 2048'),
     (lambda: wide_kernel(lambda stage, axis: stage.unroll(axis)), 'wide: the loop i0.i writes out 1048576 iterations'),
     (lambda: wide_nest('vectorized'), 'the loop i has 1048576 lanes, at most 2048 are possible: split it'),
