@@ -156,6 +156,37 @@ void StageProgram::check_attached_output(const StageState& state) const {
       state.op().name, consumer);
 }
 
+/// Whether iterations of the loop over `loop_var` compute regions of the tensor without a common element: in
+/// one dimension, or in memory, each begins behind the end of the one before.
+bool StageProgram::parts_lie_apart(const StageState& state, const Expr& loop_var) {
+  const auto* var = loop_var.as<VarNode>();
+  const auto inside = [&](const VarNode* other) { return !other->is_symbol && other != var; };
+  const auto moves_on = [&](const Expr& low, const Expr& extent) {
+    const auto part = simplifier.range_over(low, inside);
+    if (!part) return false;
+    const Expr next = substitute(part->low, {{var, loop_var + Expr(1)}});
+    return simplifier.prove(ge(next - part->low, extent + Expr(part->extent - 1)));
+  };
+  Expr first(0), last(0);
+  for (size_t d = 0; d < state.op().axes.size(); ++d) {
+    if (moves_on(state.low[d], state.extent[d])) return true;
+    const Expr& whole = state.op().axes[d]->extent;
+    first = first * whole + state.low[d];
+    last = last * whole + state.extent[d] - Expr(1);
+  }
+  return moves_on(simplifier.simplify(first), last + Expr(1));
+}
+
+bool StageProgram::shared_by_iterations(const StageState& state) {
+  if (!state.whole_buffer || !state.stage->attachment().is_at_loop()) return false;
+  return std::ranges::any_of(enclosing_vars(state), [&](const VarNode* var) {
+    const auto& [owner, leaf] = loop_vars.at(var);
+    const auto at = static_cast<size_t>(leaf);
+    return owner->loop_kind(leaf) == LoopKind::kParallel && constant_of(owner->leaf_extents[at]) != 1 &&
+           !parts_lie_apart(state, owner->leaf_vars[at]);
+  });
+}
+
 void StageProgram::infer_region(StageState& state) {
   const OperationNode& op = state.op();
   state.low.assign(op.axes.size(), Expr(0));

@@ -103,6 +103,8 @@ class StageProgram {
   std::string text() const;
   StageState* state_of(const OperationNode* op) const;
   Buffer buffer_of(const OperationNode* op, int result) const;
+  /// Whether iterations of a parallel loop compute the same elements of an output that is attached in it.
+  bool shared_by_iterations(const StageState& state);
 
   const Schedule& schedule;
   std::vector<Tensor> inputs;
@@ -127,6 +129,7 @@ class StageProgram {
   bool reads_all(const StageState& reader, const OperationNode& op) const;
   bool is_read_whole(const StageState& state) const;
   void check_attached_output(const StageState& state) const;
+  bool parts_lie_apart(const StageState& state, const Expr& loop_var);
   void round_to_tiles(StageState& state) const;
   void shift_inwards(StageState& state);
   void end_rows(StageState& state);

@@ -270,6 +270,27 @@ def test_an_output_that_is_read_whole_may_be_computed_where_it_is_read():
     numpy.testing.assert_array_equal(read, numpy.repeat((values * 2 + values[0])[:, None], 4, 1))
 
 
+@pytest.mark.parametrize('shape, refused', [((1024,), False), ((8192,), True), ((4, 8192), False)])
+def test_iterations_that_run_at_once_do_not_add_up_the_same_sums_in_an_output(shape, refused):
+    x, k = te.placeholder((*shape, 3), name='x'), te.reduce_axis(3, 'k')
+    p = te.compute(shape, lambda *at: te.sum(x[(*at, k)], k), 'p')
+    y = te.compute((4, shape[-1]), lambda i, j: p[(i, j)[-len(shape):]] * 2, 'y')
+    schedule = te.Schedule([p, y])
+    row = schedule[y].axes[0]
+    schedule[y].parallel(row)
+    schedule[p].compute_at(schedule[y], row)
+    schedule[p].reorder(k, schedule[p].axes[-1])
+    if refused:
+        with pytest.raises(gantry.InputError, match='p is an output of which iterations of a parallel loop .* 16 KiB'):
+            te.lower(schedule, [x])
+        return
+    values = uniform(x.shape)
+    sums, doubles = run([p, y], [x], values, schedule=schedule)
+    expected = values.astype('float64').sum(-1)
+    numpy.testing.assert_allclose(sums, expected, atol=1e-6)
+    numpy.testing.assert_allclose(doubles, numpy.broadcast_to(2 * expected, (4, shape[-1])), atol=1e-6)
+
+
 def test_operands_are_read_through_copies():
     p = Product()
     row, _ = p.stage.split(p.stage.axes[0], 5)
