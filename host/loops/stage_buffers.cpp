@@ -54,7 +54,8 @@ void StageProgram::place_arguments() {
     StageState* state = state_of(output.op().get());
     Buffer buffer = argument_of(output);
     if (state->op().kind == OperationNode::Kind::kExtern) {
-      fixed_buffers[{state->stage, output.result()}] = buffer;
+      const bool first = fixed_buffers.try_emplace({state->stage, output.result()}, buffer).second;
+      internal_check(first, "{} is an output of kernel {} twice", output.op()->name, kernel.name);
     } else {
       internal_check(!state->buffer, "{} is an output of kernel {} twice", output.op()->name, kernel.name);
       state->buffer = buffer;

@@ -698,6 +698,15 @@ def summed(change):
     return te.lower(schedule, [X])
 
 
+def cleared():
+    """The result of a loop nest by hand."""
+    def clear(nest):
+        nest.loop('i', 4, lambda i: nest.store(nest.result(0), i, 0))
+
+    (result,) = te.extern_kernel([X], [(4,)], ['f32'], clear, 'cleared')
+    return result
+
+
 def wide_kernel(mark):
     """A stage whose inner loop has 2^20 iterations, which end up in one vector or in straight code."""
     long = te.placeholder((2**22,), 'f32', 'long')
@@ -764,6 +773,7 @@ def wide_nest(kind):
     (lambda: scheduled(lambda s, z, y: z.skip_unless(y.axes[0] < 2)), 'i0 is no axis of it'),
     (lambda: scheduled(lambda s, z, y: z.skip_unless(z.axes[0] < 2)), 'skip_unless of z: it is no sum'),
     (lambda: summed(lambda total: total.skip_unless(N[total.axes[0]] > 0)), 'the condition reads n; it is over axes'),
+    (lambda: te.lower(te.Schedule([cleared()] * 2), [X]), 'cleared is an output of kernel kernel twice'),
     (lambda: wide_kernel(lambda stage, axis: stage.vectorize(axis)), 'wide: the loop i0.i has 1048576 lanes, at most 2048'),
     (lambda: wide_kernel(lambda stage, axis: stage.unroll(axis)), 'wide: the loop i0.i writes out 1048576 iterations'),
     (lambda: wide_nest('vectorized'), 'the loop i has 1048576 lanes, at most 2048 are possible: split it'),
