@@ -56,7 +56,7 @@ bool StageProgram::add_read(StageState& state, const std::vector<Expr>& indices,
     };
     if (!first && structurally_equal(state.extent[d], simplifier.simplify(whole))) continue;
     auto range = simplifier.range_over(indices[d], inner);
-    if (!range) {
+    if (!range || reads_data(range->low)) {  // an index that is data may be any
       set_whole();
       continue;
     }

@@ -291,6 +291,23 @@ def test_iterations_that_run_at_once_do_not_add_up_the_same_sums_in_an_output(sh
     numpy.testing.assert_allclose(doubles, numpy.broadcast_to(2 * expected, (4, shape[-1])), atol=1e-6)
 
 
+@pytest.mark.parametrize('bounded', [False, True])
+@pytest.mark.parametrize('index', [lambda at, i: at[i], lambda at, i: at[0] + i, lambda at, i: at[i] + (i % 2)],
+                         ids=['gather', 'dynamic slice', 'gather and next'])
+def test_of_what_is_read_at_indices_that_are_data_all_is_computed(index, bounded):
+    x, at = te.placeholder((10,), name='x'), te.placeholder((6,), 'i64', 'at')
+    powers = te.compute((10,), lambda i: te.exp(x[i]), 'powers')
+    y = te.compute((6,), lambda i: powers[index(at, i)] * 2, 'y')
+    schedule = te.Schedule(y)
+    if bounded:
+        schedule[powers].bound_to_reads()
+    else:
+        schedule[powers].compute_at(schedule[y], schedule[y].axes[0])
+    values, places, count = uniform(10), numpy.array([3, 8, 0, 5, 5, 2]), numpy.arange(6)
+    expected = numpy.exp(values.astype('float64'))[index(places, count)] * 2
+    numpy.testing.assert_allclose(run(y, [x, at], values, places, schedule=schedule)[0], expected, rtol=1e-5)
+
+
 def test_operands_are_read_through_copies():
     p = Product()
     row, _ = p.stage.split(p.stage.axes[0], 5)
