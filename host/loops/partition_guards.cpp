@@ -123,6 +123,11 @@ class LocalCopier : public StmtMutator {
     copy->stride = mutate(node->stride);
     return copy;
   }
+  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self) override {
+    auto it = buffers_.find(node->buffer.get());
+    if (it == buffers_.end()) return StmtMutator::mutate_prefetch(node, self);
+    return prefetch(it->second, mutate(node->index), node->fetch);
+  }
 
  private:
   std::string suffix_;

@@ -72,6 +72,20 @@ class IterationCopier : public StmtMutator {
     return load(it == buffers_.end() ? node->buffer : it->second, mutate(node->index),
                 mutate(node->predicate));
   }
+  Stmt mutate_tile(const TileNode* node, const Stmt& self) override {
+    auto it = node->buffer ? buffers_.find(node->buffer.get()) : buffers_.end();
+    if (it == buffers_.end()) return StmtMutator::mutate_tile(node, self);
+    auto copy = std::make_shared<TileNode>(*node);
+    copy->buffer = it->second;
+    copy->index = mutate(node->index);
+    copy->stride = mutate(node->stride);
+    return copy;
+  }
+  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self) override {
+    auto it = buffers_.find(node->buffer.get());
+    if (it == buffers_.end()) return StmtMutator::mutate_prefetch(node, self);
+    return prefetch(it->second, mutate(node->index), node->fetch);
+  }
   Expr mutate_var(const VarNode* node, const Expr& self) override {
     auto it = values_.find(node);
     return it == values_.end() ? self : it->second;

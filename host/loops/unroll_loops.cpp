@@ -71,6 +71,15 @@ class Unroller : public StmtMutator {
     return copy;
   }
 
+  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt&) override {
+    return prefetch(renamed(node->buffer), mutate(node->index), node->fetch);
+  }
+
+  Stmt mutate_transpose(const TransposeNode* node, const Stmt&) override {
+    return transpose_block(renamed(node->rows), renamed(node->source), mutate(node->index),
+                           mutate(node->stride), node->side);
+  }
+
   Expr mutate_var(const VarNode* node, const Expr& self) override {
     auto it = bindings_.find(node);
     return it == bindings_.end() ? self : it->second;

@@ -685,6 +685,24 @@ TEST(TransposeBlocks, BlocksReadAcrossTheirVectorsAreTurned) {
   }
 }
 
+TEST(TransposeBlocks, InLoopsThatAreWrittenOutEachHasRowsOfItsOwn) {
+  const int64_t side = 8, rows = 2 * side, columns = 3 * side;
+  auto x = placeholder({columns, rows}, DType::kF32, "x");
+  auto twice = [](const Expr& value, const Expr& /*column*/) { return value + value; };
+  Schedule s = transposition(x, rows, columns, side, twice);
+  Stage& y = s[s.outputs()[0]];
+  y.unroll(y.leaves()[0]);
+  y.unroll(y.leaves()[1]);
+  const Floats xs = random_floats(size_t(rows * columns));
+  Floats expected;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) expected.push_back(2 * xs[size_t(j * rows + i)]);
+  std::string text;
+  EXPECT_THAT(run_schedule(s, {x}, {xs}, expected.size(), {}, &text),
+              testing::Pointwise(testing::Eq(), expected));
+  EXPECT_THAT(text, testing::HasSubstr(fmt::format("{0} rows of {0}, {1} apart]", side, rows)));
+}
+
 TEST(TransposeBlocks, WhatOnlySomeLanesReadIsNotReadAhead) {
   const int64_t rows = 8, columns = 16;
   auto x = placeholder({9, rows}, DType::kF32, "x");
