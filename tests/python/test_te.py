@@ -724,6 +724,17 @@ def cleared():
     return result
 
 
+def sums_around_columns(lanes):
+    """Sums of 2^20 columns, all inside of a reduction in vectors of so many lanes."""
+    rows = te.placeholder((lanes, 2**20), name='rows')
+    k = te.reduce_axis(lanes, 'k')
+    total = te.compute((2**20,), lambda i: te.sum(rows[k, i], k), 'total')
+    schedule = te.Schedule(total)
+    schedule[total].reorder(k, schedule[total].axes[0])
+    schedule[total].vectorize(k)
+    return te.lower(schedule, [rows])
+
+
 def wide_kernel(mark):
     """A stage whose inner loop has 2^20 iterations, which end up in one vector or in straight code."""
     long = te.placeholder((2**22,), 'f32', 'long')
@@ -791,6 +802,7 @@ def wide_nest(kind):
     (lambda: scheduled(lambda s, z, y: z.skip_unless(z.axes[0] < 2)), 'skip_unless of z: it is no sum'),
     (lambda: summed(lambda total: total.skip_unless(N[total.axes[0]] > 0)), 'the condition reads n; it is over axes'),
     (lambda: te.lower(te.Schedule([cleared()] * 2), [X]), 'cleared is an output of kernel kernel twice'),
+    (lambda: sums_around_columns(16), "total: 1048576 sums of 16 lanes each are more than a thread's stack holds"),
     (lambda: wide_kernel(lambda stage, axis: stage.vectorize(axis)), 'wide: the loop i0.i has 1048576 lanes, at most 2048'),
     (lambda: wide_kernel(lambda stage, axis: stage.unroll(axis)), 'wide: the loop i0.i writes out 1048576 iterations'),
     (lambda: wide_nest('vectorized'), 'the loop i has 1048576 lanes, at most 2048 are possible: split it'),
