@@ -1,5 +1,7 @@
 // Statements of a stage: loops, guards, the producers attached inside.
+#include "host/loops/loop_limits.h"
 #include "host/loops/nest_builder.h"
+#include "host/support/divide.h"
 #include "host/support/error.h"
 #include "host/tensor/fold.h"
 
@@ -80,6 +82,10 @@ std::vector<Stmt> NestBuilder::fetches_of(const StageState& state, int leaf, con
   const auto* element = loaded.as<LoadNode>();
   const int64_t step = (fetch.elements + iterations - 1) / iterations;
   const int64_t line = 64 / byte_width(element->buffer->dtype);
+  const int64_t lines = ceil_div(step, line);
+  internal_check(lines <= kMaxUnrolled,
+                 "{}: to fetch {} elements of {} in {} iterations takes {} hints each; at most {} are possible",
+                 state.op().name, fetch.elements, fetch.source->name, iterations, lines, kMaxUnrolled);
   Expr first = substitute(element->index, start) + Expr(fetch.elements) + iteration * Expr(step);
   std::vector<Stmt> hints;
   for (int64_t i = 0; i < step; i += line)

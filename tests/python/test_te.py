@@ -802,6 +802,7 @@ def wide_nest(kind):
     (lambda: scheduled(lambda s, z, y: z.skip_unless(z.axes[0] < 2)), 'skip_unless of z: it is no sum'),
     (lambda: summed(lambda total: total.skip_unless(N[total.axes[0]] > 0)), 'the condition reads n; it is over axes'),
     (lambda: te.lower(te.Schedule([cleared()] * 2), [X]), 'cleared is an output of kernel kernel twice'),
+    (lambda: summed(lambda total: total.fetch_next(X, total.axes[0], 2**40)), 'x in 4 iterations takes 17179869184 hints each'),
     (lambda: sums_around_columns(16), "total: 1048576 sums of 16 lanes each are more than a thread's stack holds"),
     (lambda: wide_kernel(lambda stage, axis: stage.vectorize(axis)), 'wide: the loop i0.i has 1048576 lanes, at most 2048'),
     (lambda: wide_kernel(lambda stage, axis: stage.unroll(axis)), 'wide: the loop i0.i writes out 1048576 iterations'),
