@@ -55,6 +55,8 @@ class DimValues {
 class RunMemory {
  public:
   virtual ~RunMemory() = default;
+  /// The run before is over: nothing that it was given counts as taken for this one.
+  virtual void begin_run() = 0;
   /// Memory of an output of that shape, until the next run. OUT_OF_MEMORY.
   virtual Result<std::byte*> provide_output(uint32_t output, std::span<const int64_t> shape) = 0;
   /// Whether the run may take so many bytes for intermediates in all. OUT_OF_MEMORY.

@@ -152,6 +152,18 @@ Status AlignedBuffer::reserve(uint64_t bytes, const char* what) {
   return Status();
 }
 
+void AlignedBuffer::shrink(uint64_t bytes) {
+  if (bytes >= capacity_) return;
+  if (bytes == 0) {
+    AlignedBuffer().swap(*this);
+    return;
+  }
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t rounded = (bytes + page - 1) / page * page;
+  // Where the system refuses, all of it stays.
+  if (rounded < capacity_ && munmap(data_ + rounded, capacity_ - rounded) == 0) capacity_ = rounded;
+}
+
 bool has_huge_pages() {
   const std::string modes = read_small_file("/sys/kernel/mm/transparent_hugepage/enabled");
   return modes.find("[always]") != std::string::npos || modes.find("[madvise]") != std::string::npos;

@@ -39,6 +39,8 @@ class AlignedBuffer {
   /// Provides at least `bytes`; keeps what it has where that is enough, and else loses the contents.
   /// `what` names the buffer in the message of an OUT_OF_MEMORY error.
   Status reserve(uint64_t bytes, const char* what);
+  /// Gives whole pages behind the first `bytes` back to the system; those bytes stay where and what they are.
+  void shrink(uint64_t bytes);
   std::byte* data() const { return data_; }
   uint64_t capacity() const { return capacity_; }
 

@@ -28,6 +28,7 @@ void PlanExecutor::move_input(uint32_t input, std::byte* data) {
 
 Status PlanExecutor::run_steps(const GantryKernelHost* host, const PlanFrame::Listener& listener) {
   const KernelHosts hosts = make_kernel_hosts(*host, checker_.get());
+  context_.memory->begin_run();
   Status status = frame_->run(inputs_, nullptr, hosts, listener);
   for (size_t i = 0; i < work_.size(); ++i) work_[i] = {frame_->work(i).flops, frame_->work(i).bytes};
   return status;

@@ -378,6 +378,7 @@ Status Session::before_run() {
   GANTRY_TRY(prepare());
   // A run that fails half-way leaves no outputs, and no strings that older ones name.
   if (sizes_show_late_ || strings_ != nullptr) has_run_ = false;
+  if (sizes_show_late_) begin_run();  // strings get what inputs leave of the memory
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (sizes_show_late_ || !outputs_[i].memory->is_held()) continue;
     has_run_ = false;
@@ -388,6 +389,34 @@ Status Session::before_run() {
     if (input.copied_from) copy_dense(*input.copied_from, input.data);
   }
   return write_strings();
+}
+
+uint64_t Session::Output::kept_bytes() const {
+  uint64_t total = 0;
+  if (!memory->is_held()) total += memory->capacity() - std::min(memory->capacity(), bytes);
+  if (spare != nullptr && !spare->is_held()) total += spare->capacity();
+  return total;
+}
+
+void Session::Output::let_go_of_kept() {
+  if (!memory->is_held()) memory->shrink(bytes);
+  if (spare != nullptr && !spare->is_held()) spare->shrink(0);
+}
+
+void Session::begin_run() {
+  // What the run before gave is not what this one gives: each counts from when its size shows.
+  for (Output& output : outputs_) output.bytes = 0;
+}
+
+bool Session::make_room(double bytes) {
+  if (memory_limit_ == 0) return true;
+  const double left = static_cast<double>(memory_limit_) - bytes;
+  if (left < 0) return false;
+  uint64_t kept = 0;
+  for (const Output& output : outputs_) kept += output.kept_bytes();
+  if (static_cast<double>(kept) <= left) return true;
+  for (Output& output : outputs_) output.let_go_of_kept();
+  return true;
 }
 
 Result<std::byte*> Session::provide_output(uint32_t index, std::span<const int64_t> shape) {
@@ -403,7 +432,7 @@ Status Session::provide_late_output(Output& output, uint32_t index, std::span<co
   const uint64_t others = io_bytes() + executor_->taken_workspace_bytes();
   GANTRY_TRY(set_output_shape(output, index, shape));
   const double total = static_cast<double>(others) + static_cast<double>(output.bytes);
-  if (memory_limit_ > 0 && total > static_cast<double>(memory_limit_)) {
+  if (!make_room(total)) {
     return failure(GANTRY_OUT_OF_MEMORY, "output '%s' of shape %s needs %s beside the %s that are taken, this session may use %s",
                    module_->manifest().outputs()->Get(index)->name()->c_str(), shape_text(shape).c_str(),
                    byte_text(static_cast<double>(output.bytes)).c_str(),
@@ -415,7 +444,7 @@ Status Session::provide_late_output(Output& output, uint32_t index, std::span<co
 
 Status Session::allow_workspace(uint64_t bytes) {
   const double total = static_cast<double>(bytes) + static_cast<double>(io_bytes());
-  if (memory_limit_ == 0 || total <= static_cast<double>(memory_limit_)) return Status();
+  if (make_room(total)) return Status();
   return failure(GANTRY_OUT_OF_MEMORY,
                  "the model needs %s (workspace %s, the rest inputs and outputs), this session may use %s",
                  byte_text(total).c_str(), byte_text(static_cast<double>(bytes)).c_str(),

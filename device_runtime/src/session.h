@@ -43,6 +43,9 @@ class OutputMemory {
   void let_go() { holders_.fetch_sub(1, std::memory_order_release); }
   /// Of memory that nobody holds.
   Status reserve(uint64_t bytes) { return buffer_.reserve(bytes, "an output"); }
+  /// Of memory that nobody holds: see AlignedBuffer::shrink.
+  void shrink(uint64_t bytes) { buffer_.shrink(bytes); }
+  uint64_t capacity() const { return buffer_.capacity(); }
 
  private:
   AlignedBuffer buffer_;
@@ -129,6 +132,9 @@ class Session : private RunMemory {
     std::vector<int64_t> shape;
     uint64_t bytes = 0;
     ElementType type = ElementType::kF32;
+    /// Memory beyond the output, in bytes, that is kept for runs to come; what somebody holds is his.
+    uint64_t kept_bytes() const;
+    void let_go_of_kept();
   };
 
   explicit Session(std::shared_ptr<const Module> module);
@@ -149,6 +155,10 @@ class Session : private RunMemory {
   Status provide_memory(const DimValues& dims);
   Status set_output_shape(Output& output, uint32_t index, std::span<const int64_t> shape);
   uint64_t io_bytes() const;
+  void begin_run() override;
+  /// Whether a run may take so many bytes of workspace, inputs and outputs in all. Where what is kept of
+  /// outputs would not fit beside them, it is let go of.
+  bool make_room(double bytes);
   Result<std::byte*> provide_output(uint32_t output, std::span<const int64_t> shape) override;
   /// Of a size that shows while the plan runs, if there is room for it beside what is taken.
   Status provide_late_output(Output& output, uint32_t index, std::span<const int64_t> shape);

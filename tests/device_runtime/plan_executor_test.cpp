@@ -301,6 +301,25 @@ TEST_F(LateSizes, AnOutputThatIsRefusedDoesNotCountInLaterRuns) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
+TEST_F(LateSizes, WhatARunGaveDoesNotCountInThoseBehindIt) {
+  open(6 * kMiB);
+  const int64_t runs[][3] = {{0, 1, kMiB}, {0, kMiB, 1}, {4 * kMiB, 1, 1}};
+  for (const auto& [workspace, first, second] : runs) {
+    const Status status = run(workspace, first, second);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  EXPECT_EQ(run(0, kMiB, kMiB).code(), GANTRY_OUT_OF_MEMORY);  // 8 MiB in one run
+}
+
+TEST_F(LateSizes, MemoryThatARunHasNoUseForIsGivenBackWhereItIsInTheWay) {
+  if (!testing::AddressSpaceLimit::is_possible()) GTEST_SKIP() << "nothing limits what this process maps";
+  open(6 * kMiB);
+  ASSERT_TRUE(run(0, 1, kMiB).ok());
+  const testing::AddressSpaceLimit limit(kMiB);  // beside the 4 MiB of the second output
+  const Status status = run(0, kMiB, 1);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
 TEST_F(LateSizes, AWorkspaceThatIsLostDoesNotCountInLaterRuns) {
   if (!testing::AddressSpaceLimit::is_possible()) GTEST_SKIP() << "nothing limits what this process maps";
   open(6 * kMiB);
