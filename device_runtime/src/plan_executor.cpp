@@ -19,6 +19,7 @@ Status PlanExecutor::bind(const Module& module, const DimValues& dims, const Pla
     checker_ = std::make_unique<GpuChecker>();
   context_.checker = checker_.get();
   frame_ = std::make_unique<PlanFrame>(context_, plan_of(module), workspace_);
+  context_.main = frame_.get();
   return Status();
 }
 

@@ -113,27 +113,14 @@ void PlanFrame::describe_step(uint32_t index) {
 
 // --- memory
 
-Status PlanFrame::reserve(AlignedBuffer& memory, uint64_t bytes, const char* what) {
-  if (bytes <= memory.capacity()) return Status();
-  const uint64_t before = memory.capacity(), others = context_.taken_bytes - before;
-  if (bytes > UINT64_MAX - others)
-    return failure(GANTRY_OUT_OF_MEMORY, "%s would be larger than any memory", what);
-  GANTRY_TRY(context_.memory->allow_workspace(others + bytes));
-  Status status = memory.reserve(bytes, what);
-  // Where the system refuses, what there was is gone.
-  context_.taken_bytes = others + memory.capacity();
-  return status;
-}
-
 Status PlanFrame::begin_stretch(uint32_t index) {
   const Stretch& stretch = *plan_.stretches->Get(index);
   Result<uint64_t> bytes = context_.dims.get_size(stretch.workspace_bytes());
   if (!bytes.ok()) return bytes.status();
   GANTRY_TRY(reserve(workspace_.memory, *bytes, "the model's workspace"));
-  workspace_bytes_ = *bytes;
+  workspace_.bytes = *bytes;
   Result<uint64_t> kept = context_.dims.get_size(stretch.kept_bytes());
   if (!kept.ok()) return kept.status();
-  kept_[index].bytes = 0;  // what a run before kept goes with its memory
   GANTRY_TRY(reserve(kept_[index].memory, *kept, "the model's workspace"));
   kept_[index].bytes = *kept;
   return Status();
@@ -159,7 +146,7 @@ Status PlanFrame::make_output(uint32_t index) {
     GANTRY_TRY(reserve(memory, output.range.bytes, "a plan's result"));
     output.range.data = memory.data();
   } else {
-    Result<std::byte*> data = context_.memory->provide_output(index, output.shape);
+    Result<std::byte*> data = provide_output(index);
     if (!data.ok()) return data.status();
     output.range.data = *data;
   }
@@ -208,7 +195,7 @@ Result<PlanMemory::Range> PlanFrame::range_of(uint32_t index) {
       if (!at.ok()) return at.status();
       offset = *at;
       whole = kept ? Range{kept_[buffer.index()].memory.data(), kept_[buffer.index()].bytes}
-                   : Range{workspace_.memory.data(), workspace_bytes_};
+                   : Range{workspace_.memory.data(), workspace_.bytes};
       where = kept ? "what a stretch keeps" : "the workspace";
       if (offset % module_format::kBufferAlignment != 0)
         return failure(GANTRY_INVALID_MODULE, "the module's plan: buffer %u is not aligned", index);
@@ -366,6 +353,7 @@ Status PlanFrame::run(std::span<const Range> inputs, OutputMemory* memory, const
   results_.assign(plan_.results, {});
   checked_.assign(plan_.constraints == nullptr ? 0 : plan_.constraints->size(), false);
   for (const uint32_t symbol : late_symbols_) context_.dims.forget(symbol);
+  set_unused();
   Status status = check_constraints();
   uint32_t stretch = 0;
   for (uint32_t i = 0; status.ok() && i < plan_.steps->size(); ++i) {
@@ -373,6 +361,7 @@ Status PlanFrame::run(std::span<const Range> inputs, OutputMemory* memory, const
       status = begin_stretch(stretch++);
     if (!status.ok()) break;
     if (listener.before) listener.before(i);
+    begun_ = i + 1;
     current_step.store(&steps_[i].label, std::memory_order_relaxed);
     status = run_step(i, hosts);
     current_step.store(nullptr, std::memory_order_relaxed);
@@ -382,6 +371,7 @@ Status PlanFrame::run(std::span<const Range> inputs, OutputMemory* memory, const
   for (uint32_t i = 0; status.ok() && i < outputs_.size(); ++i) {
     if (Result<Range> made = output(i); !made.ok()) status = made.status();
   }
+  set_unused();
   return status;
 }
 

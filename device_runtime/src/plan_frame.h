@@ -29,11 +29,14 @@ PlanView plan_of(const Module& module, uint32_t plan);
 /// The names of a step's nodes.
 std::string text_of(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* nodes);
 
+class PlanFrame;
+
 /// What all plans of a program share while it runs.
 struct PlanContext {
   const Module* module = nullptr;
   DimValues dims;
   RunMemory* memory = nullptr;
+  PlanFrame* main = nullptr;      ///< of the program itself
   GpuChecker* checker = nullptr;  ///< of the emulated GPU; may be null
   uint64_t taken_bytes = 0;       ///< for intermediates, by all frames
 };
@@ -41,6 +44,7 @@ struct PlanContext {
 /// The workspace of frames that are equally deep, of which one runs at a time, and of those inside of them.
 struct FrameWorkspace {
   AlignedBuffer memory;
+  uint64_t bytes = 0;  ///< that the stretch uses that runs; 0: none does
   std::unique_ptr<FrameWorkspace> inner;
 };
 
@@ -97,7 +101,7 @@ class PlanFrame {
 
   struct Kept {
     AlignedBuffer memory;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;  ///< that this run keeps
   };
   struct StepState {
     std::string origin;
@@ -110,7 +114,19 @@ class PlanFrame {
   void describe_step(uint32_t index);
   std::unique_ptr<PlanFrame> inner_frame(uint32_t plan);
   Status begin_stretch(uint32_t index);
+  /// Memory of at least `bytes`. OUT_OF_MEMORY where they are too many even without what is unused.
   Status reserve(AlignedBuffer& memory, uint64_t bytes, const char* what);
+  /// Whether `memory` may grow to `bytes`.
+  Status allow(const AlignedBuffer& memory, uint64_t bytes, const char* what);
+  /// Memory of one of the module's outputs, whose shape is known. Errors: as reserve.
+  Result<std::byte*> provide_output(uint32_t index);
+  /// Gives back what is behind the first `bytes`.
+  void shrink(AlignedBuffer& memory, uint64_t bytes);
+  /// No run uses what this frame keeps for runs to come.
+  void set_unused();
+  /// Gives back memory of runs before that this run has not come to yet, also of the plans that steps run.
+  void let_go_of_unused();
+  void let_go_of_results(Called& called);
   Status run_step(uint32_t index, const KernelHosts& hosts);
   Status call(uint32_t index, const module_format::CallKernel& call, const KernelHosts& hosts);
   Status copy(uint32_t index, const module_format::CopyBuffer& copy);
@@ -145,10 +161,10 @@ class PlanFrame {
   std::vector<Output> outputs_;
   std::vector<Range> results_;  ///< of steps that run plans
   std::vector<uint8_t> checked_;   ///< by constraint: it holds in this run
-  uint64_t workspace_bytes_ = 0;     ///< of the stretch that runs
   std::vector<Kept> kept_;           ///< by stretch
   std::vector<uint32_t> late_symbols_;  ///< that steps bind
   std::vector<StepState> steps_;
+  size_t begun_ = 0;  ///< so many steps have begun in the run that goes on; 0: none does
   std::vector<Range> ranges_;    ///< of the call that is made
   std::vector<void*> pointers_;
   std::vector<int64_t> sizes_;

@@ -320,6 +320,16 @@ TEST_F(LateSizes, MemoryThatARunHasNoUseForIsGivenBackWhereItIsInTheWay) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
+TEST_F(LateSizes, AWorkspaceThatARunHasNoUseForIsNotInItsWay) {
+  open(6 * kMiB);
+  const int64_t runs[][3] = {{5 * kMiB, 1, 1}, {1, 1, kMiB}, {5 * kMiB, 1, 1}, {0, kMiB / 2, kMiB / 2}};
+  for (const auto& [workspace, first, second] : runs) {
+    const Status status = run(workspace, first, second);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  EXPECT_EQ(run(5 * kMiB, 1, kMiB).code(), GANTRY_OUT_OF_MEMORY);  // of one run, it counts
+}
+
 TEST_F(LateSizes, AWorkspaceThatIsLostDoesNotCountInLaterRuns) {
   if (!testing::AddressSpaceLimit::is_possible()) GTEST_SKIP() << "nothing limits what this process maps";
   open(6 * kMiB);
