@@ -339,7 +339,7 @@ void ModuleBuilder::add_variant(const Program& program, const Target& target, Co
   variant->architecture = cpu_codegen_of(target.host ? *target.host : target).in_modules;
   variant->device = device_in_modules(target);
   variant->gpu_arch = target.gpu_arch;
-  variant->precision = name_of(target.precision);
+  variant->precision = name_of(program.precision);
   for (std::string& line : network_lines(program.network)) variant->decisions.push_back(std::move(line));
   for (const NodeDecision& decision : program.decisions) variant->decisions.push_back(decision_line(decision));
   variant->features = target.features;

@@ -268,23 +268,34 @@ class FunctionLowering {
   const CompileOptions& options_;
 };
 
-/// Passes for the target. A plan that goes on when values are known does not reach into a GPU's memory: so
-/// far the CPU beside it runs all of such a program, which is optimised for that.
-GraphDecisions optimise(Graph& graph, const Target& target, const CompileOptions& options) {
-  const bool has_builtins = calls_builtins(graph.main);
-  if (!target.for_gpu() || !(binds_symbols(graph.main) || has_builtins))
-    return run_graph_passes(graph, target, options);
+/// Whether the CPU beside a GPU runs all of the program: a plan that goes on when values are known does not
+/// reach into a GPU's memory so far.
+bool is_left_to_cpu(const Function& function, const Target& target) {
+  return target.for_gpu() && (binds_symbols(function) || calls_builtins(function));
+}
+
+/// Passes for that CPU. Decisions given are those for the target asked for, records those of the CPU.
+GraphDecisions optimise_for_cpu(Graph& graph, const Target& target, CompileOptions options) {
   if (options.observer.note)
-    options.observer.note(fmt::format(
-        "{}: {}, so the whole model runs on the CPU", target.name,
-        has_builtins ? "it decodes images, makes strings or looks into them" : "sizes depend on data"));
-  GraphDecisions decisions = run_graph_passes(graph, host_target(target), options);
+    options.observer.note(fmt::format("{}: {}, so the whole model runs on the CPU", target.name,
+                                      calls_builtins(graph.main)
+                                          ? "it decodes images, makes strings or looks into them"
+                                          : "sizes depend on data"));
+  const Target cpu = host_target(target);
+  if (options.records) options.records = [&cpu, all = options.records](const Target&) { return all(cpu); };
+  Target named = cpu;
+  named.name = target.name;
+  GraphDecisions decisions = run_graph_passes(graph, named, options);
   run_on_cpu(graph.main);
   return decisions;
 }
 
 void optimise(Program& program, const Target& target, const CompileOptions& options) {
-  GraphDecisions decided = optimise(program.graph, target, options);
+  Graph& graph = program.graph;
+  const bool on_cpu = is_left_to_cpu(graph.main, target);
+  program.precision = on_cpu ? host_target(target).precision : target.precision;
+  GraphDecisions decided =
+      on_cpu ? optimise_for_cpu(graph, target, options) : run_graph_passes(graph, target, options);
   program.decisions = std::move(decided.nodes);
   program.network = std::move(decided.network);
 }

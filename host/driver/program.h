@@ -31,6 +31,7 @@ struct Program {
   std::map<size_t, std::shared_ptr<const CustomCall>> custom = {};
   std::vector<NodeDecision> decisions = {};  ///< of the nodes that had a choice, in their order
   NetworkDecision network = {};              ///< what was decided for it as a whole
+  Precision precision = Precision::kFp32;    ///< that the machine which runs it computes in
 };
 
 /// Runs passes and lowering. Nodes of equal work (KernelWork) are lowered once, and kernels that print alike

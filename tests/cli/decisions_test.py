@@ -299,5 +299,51 @@ class Given(WithNetworks):
                       self.gantry('ir', self.model(self.NETWORK), '--explain', name, '--opt', '2', status=1).stderr)
 
 
+class LeftToTheCpu(ProgramTest):
+    """A GPU's program that the CPU beside it runs, as sizes depend on data."""
+    TARGET = 'cuda:sm_86/x86-64-v3'
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        weights = ', '.join(str(i % 7 - 3) for i in range(16 * 16 * 3 * 3))
+        (cls.folder / 'late.gir').write_text(f'''gir 1
+fn @main(%x: Tensor[(1, 16, 8, 8), f32], %mask: Tensor[(4), f32]) -> (Tensor[(1, 16, 8, 8), f32], Tensor[(1, n), i64]) {{
+  %0 = nn.conv(%x, const(f32, [16, 16, 3, 3], [{weights}]), channels=16, kernel=[3, 3], strides=[1, 1], dilations=[1, 1], padding=(1, 1, 1, 1))  // conv
+  %1 = cast(%mask, to=i64)
+  %2 = sum(%1, axes=[0], keepdims=false)
+  %3 = bind_dims(%2, symbols=(n))
+  %4 = nonzero_positions(%mask, extents=(n))
+  return %0 as "y", %4 as "at"
+}}
+''')
+
+    def forms(self, target, decisions='', status=0):
+        """What is printed, without the comment that names the file; where it is refused, why."""
+        (self.folder / 'forms.txt').write_text(decisions)
+        done = self.gantry('ir', 'late.gir', '--forms', '--target', target, *(['--decisions', 'forms.txt'] if decisions else []),
+                           status=status)
+        return done.stderr if status else done.stdout.split('\n', 1)[1]
+
+    def test_its_choices_are_the_cpus_under_the_gpus_name(self):
+        own, of_cpu = (self.forms(target).split('\n', 1) for target in (self.TARGET, 'x86-64-v3'))
+        self.assertEqual(own[0], f'[{self.TARGET}]')
+        self.assertEqual(own[1], of_cpu[1])
+
+    def test_lines_for_the_gpu_are_taken(self):
+        own = self.forms(self.TARGET)
+        self.assertNotIn('{form=plain', own)
+        self.assertIn('nn.conv {form=plain', self.forms(self.TARGET, f'[{self.TARGET}]\nnn.conv {{form=plain}}  // conv\n'))
+        self.assertEqual(self.forms(self.TARGET, '[x86-64-v3]\nnn.conv {form=plain}  // conv\n'), own)
+
+    def test_lines_for_the_gpu_that_decide_nothing_are_refused(self):
+        for line, expected in {
+            'nn.conv {form=plain}  // nowhere': f'nothing is decided for nn.conv of nowhere when the model is compiled for {self.TARGET}',
+            'network {form=apart} nn.conv nn.relu  // conv -> nowhere': 'no nn.relu of nowhere reads what nn.conv of conv makes',
+        }.items():
+            with self.subTest(line):
+                self.assertIn(f'forms.txt:2: {expected}', self.forms(self.TARGET, f'[{self.TARGET}]\n{line}\n', status=1))
+
+
 if __name__ == '__main__':
     unittest.main(argv=[sys.argv[0]] + [argument for argument in sys.argv[3:] if argument != '--write'])

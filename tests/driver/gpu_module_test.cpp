@@ -176,5 +176,18 @@ TEST(GpuModule, PrecisionsThatTheTargetLacksAreRefused) {
   EXPECT_NO_THROW(compile(chain(), {"cuda:sm_80"}, Precision::kTf32));
 }
 
+TEST(GpuModule, SaysThePrecisionOfWhatComputes) {
+  const Graph left_to_the_cpu = parse_graph(
+      "fn @main(%x: Tensor[(4), f32]) -> Tensor[(1, n), i64] {\n  %0 = cast(%x, to=i64)\n"
+      "  %1 = sum(%0, axes=[0], keepdims=false)\n  %2 = bind_dims(%1, symbols=(n))\n"
+      "  %3 = nonzero_positions(%x, extents=(n))\n  return %3\n}\n",
+      op_set());
+  const auto precision = [](const Graph& graph, const std::string& target) {
+    return compile(graph, {target}, Precision::kBf16).manifest.variants[0]->precision;
+  };
+  EXPECT_EQ(precision(chain(), "cuda:sm_80"), "bf16");
+  EXPECT_EQ(precision(left_to_the_cpu, "cuda:sm_80"), "fp32");
+}
+
 }  // namespace
 }  // namespace gantry
