@@ -193,6 +193,9 @@ Value* MathBuilder::pow_wide(Value* x, Value* y) {
 Value* MathBuilder::pow_constant(Value* x, double y) {
   const double twice = std::abs(y) * 2;
   if (twice > 64 || twice != std::floor(twice)) return pow(x, constant(x, y));
+  // In f32 the roundings of many products add up, and where a product leaves the range its reciprocal may
+  // still be a denormal number.
+  if (!is_wide(x) && (twice > 9 || y < -1)) return narrow(pow_constant(widen(x), y));
   Value* result = nullptr;
   Value* square = x;
   for (int n = static_cast<int>(std::abs(y)); n > 0; n >>= 1) {

@@ -37,7 +37,7 @@ class MathBuilder {
   llvm::Value* unary(MathFn fn, llvm::Value* x);
   llvm::Value* pow(llvm::Value* x, llvm::Value* y);
   /// x to a constant power: multiplications, square roots and a reciprocal where `y` is a small multiple of
-  /// 1/2.
+  /// 1/2; f32 by way of f64 where these are many or `y` is below -1.
   llvm::Value* pow_constant(llvm::Value* x, double y);
   /// Integers: x^y by squaring, wrapping; 0 for negative y (1 and -1 keep theirs).
   llvm::Value* integer_pow(llvm::Value* x, llvm::Value* y, bool is_signed);
