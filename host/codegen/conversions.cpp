@@ -21,6 +21,18 @@ bool is_narrow_integer(DType t) {
 bool has_range_of_f32(DType t) {
   return t == DType::kBF16 || t == DType::kF8E8M0FNU;
 }
+/// Integers of 64 bits so that f64 has each, and rounding that to f32 or less is as if it were rounded once:
+/// beyond 2^53 the last 11 bits are rounded to odd.
+Value* round_late_bits(llvm::IRBuilder<>& b, Value* value, bool is_signed) {
+  constexpr uint64_t kLate = 0x7ff, kExact = uint64_t{1} << 53;
+  auto integer = [&](uint64_t v) { return llvm::ConstantInt::get(value->getType(), v); };
+  Value* late = b.CreateAnd(value, integer(kLate));
+  Value* last = b.CreateSelect(b.CreateICmpNE(late, integer(0)), integer(kLate + 1), integer(0));
+  Value* odd = b.CreateOr(b.CreateXor(value, late), last);
+  Value* is_exact = is_signed ? b.CreateICmpULE(b.CreateAdd(value, integer(kExact)), integer(2 * kExact))
+                              : b.CreateICmpULE(value, integer(kExact));
+  return b.CreateSelect(is_exact, value, odd);
+}
 
 }  // namespace
 
@@ -60,8 +72,12 @@ Value* Conversions::cast(Value* value, DType from, DType to) {
   if (!is_float(from)) {
     // f32, by way of which they would become narrower floats, does not have every integer of so many bits.
     const DType exact = has_range_of_f32(to) && bit_width(from) > 24 ? DType::kF64 : to;
+    const bool in_steps = lanes_of(value) > 1 && !instructions_.long_conversions;
+    const bool by_f64 = exact != to || (to == DType::kF32 && in_steps);
+    const bool is_long = value->getType()->getScalarSizeInBits() == 64, is_signed = is_signed_int(from);
+    if (by_f64 && is_long) value = round_late_bits(b_, value, is_signed);
     llvm::Type* whole = register_type(b_.getContext(), {exact, lanes_of(value)});
-    value = is_signed_int(from) ? b_.CreateSIToFP(value, whole) : b_.CreateUIToFP(value, whole);
+    value = is_signed ? b_.CreateSIToFP(value, whole) : b_.CreateUIToFP(value, whole);
     from = exact;
   }
   llvm::Type* type = register_type(b_.getContext(), {to, lanes_of(value)});

@@ -379,7 +379,7 @@ class Evaluator {
       if (is_float(from))
         s = is_float(to) ? Scalar{0, round_float(to, s.f)} : Scalar{float_to_integer(to, s.f), 0};
       else
-        s = is_float(to) ? Scalar{0, round_float(to, integer_to_float(from, s.i))}
+        s = is_float(to) ? Scalar{0, round_float(to, integer_to_float(from, s.i, to))}
                          : Scalar{wrap_integer(to, s.i), 0};
     }
     return v;

@@ -26,7 +26,7 @@ Expr adapt_immediate(const Expr& e, DType dtype) {
   const auto* imm = e.as<IntImmNode>();
   if (!imm || imm->type.dtype == dtype) return e;
   if (imm->type.dtype != DType::kI64) return e;  // only untyped (default) integers adapt
-  return is_float(dtype) ? float_imm(dtype, static_cast<double>(imm->value)) : int_imm(dtype, imm->value);
+  return cast(dtype, e);
 }
 
 /// Scalars under a broadcast, else null.
@@ -287,7 +287,7 @@ Expr cast(DType dtype, Expr a) {
   ExprType from = a.type();
   if (from.dtype == dtype) return a;
   if (const auto* imm = a.as<IntImmNode>()) {
-    if (is_float(dtype)) return float_imm(dtype, integer_to_float(from.dtype, imm->value));
+    if (is_float(dtype)) return float_imm(dtype, integer_to_float(from.dtype, imm->value, dtype));
     return int_imm(dtype, imm->value);
   }
   if (const double* value = float_constant(a)) {

@@ -347,4 +347,11 @@ double integer_to_float(DType dtype, int64_t value) {
                               : static_cast<double>(value);
 }
 
+double integer_to_float(DType dtype, int64_t value, DType to) {
+  constexpr int64_t kExact = int64_t{1} << 53, kLate = 0x7ff;
+  const bool is_exact = value <= kExact && value >= (dtype == DType::kU64 ? 0 : -kExact);
+  if (to != DType::kF64 && !is_exact && (value & kLate) != 0) value = (value & ~kLate) | (kLate + 1);
+  return integer_to_float(dtype, value);
+}
+
 }  // namespace gantry

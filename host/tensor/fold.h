@@ -27,6 +27,9 @@ std::optional<double> fold_math(MathFn fn, DType dtype, double a, double b);
 int64_t float_to_integer(DType dtype, double value);
 /// The value of an integer of that dtype as a float (u64 read as unsigned).
 double integer_to_float(DType dtype, int64_t value);
+/// A double that, rounded to `to`, is the float of that type nearest to the integer: beyond 2^53, where f64
+/// has not every integer, the last bits are rounded to odd, unless `to` is f64.
+double integer_to_float(DType dtype, int64_t value, DType to);
 
 bool is_comparison(BinaryOp op);
 

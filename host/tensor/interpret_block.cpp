@@ -369,11 +369,11 @@ Block apply_cast(DType from, DType to, Block a) {
     round_to(a, to);
     return a;
   }
-  if (a.is_uniform()) return Block::uniform(round_float(to, integer_to_float(from, a.base)));
+  if (a.is_uniform()) return Block::uniform(round_float(to, integer_to_float(from, a.base, to)));
   Block out;
   out.form = Form::kFloats;
   out.floats.resize(a.ints.size());
-  for (size_t i = 0; i < a.ints.size(); ++i) out.floats[i] = integer_to_float(from, a.ints[i]);
+  for (size_t i = 0; i < a.ints.size(); ++i) out.floats[i] = integer_to_float(from, a.ints[i], to);
   round_to(out, to);
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "host/tensor/fold.h"
@@ -132,7 +133,7 @@ TEST(WideBfloat, IsRoundedOnceFromIntegers) {
     const std::vector<Integer> integers(kLanes, whole);
     const auto written = convert<Integer, uint16_t>(from, DType::kBF16, integers, "native");
     EXPECT_EQ(written, std::vector<uint16_t>(kLanes, expected)) << name_of(from);
-    const double number = integer_to_float(from, static_cast<int64_t>(whole));
+    const double number = integer_to_float(from, static_cast<int64_t>(whole), DType::kBF16);
     const auto folded = static_cast<float>(round_float(DType::kBF16, number));
     EXPECT_EQ(std::bit_cast<uint32_t>(folded) >> 16, expected) << name_of(from);
   };
@@ -142,6 +143,44 @@ TEST(WideBfloat, IsRoundedOnceFromIntegers) {
   expect_rounded(DType::kU32, (1U << 31) + (1U << 23) + 1, 0x4f01);
   expect_rounded(DType::kI64, (int64_t{1} << 40) + (int64_t{1} << 32) + 1, 0x5381);
   expect_rounded(DType::kI32, 255, 0x437f);
+  // These even f64 cannot tell from the middle.
+  constexpr int64_t kMiddle = (int64_t{1} << 53) + (int64_t{1} << 45);
+  expect_rounded(DType::kI64, kMiddle + 1, 0x5a01);
+  expect_rounded(DType::kI64, -kMiddle - 1, 0xda01);
+  expect_rounded(DType::kI64, kMiddle, 0x5a00);
+  expect_rounded(DType::kU64, (uint64_t{1} << 63) + (uint64_t{1} << 55) + 1, 0x5f01);
+}
+
+TEST(LongIntegers, AreRoundedOnceToFloats) {
+  const auto expect_rounded = [](DType from, auto whole, float expected) {
+    using Integer = decltype(whole);
+    const std::vector<Integer> integers(kLanes, whole);
+    const auto written = convert<Integer, float>(from, DType::kF32, integers, "native");
+    EXPECT_EQ(written, std::vector<float>(kLanes, expected)) << name_of(from);
+  };
+  constexpr int64_t kEven = int64_t{1} << 53, kHalf = int64_t{1} << 29;  // from there on: half of f32's steps
+  expect_rounded(DType::kI64, kEven + kHalf + 1, 0x1p53F + 0x1p30F);     // f64 takes it for the middle
+  expect_rounded(DType::kI64, -kEven - kHalf - 1, -0x1p53F - 0x1p30F);
+  expect_rounded(DType::kI64, kEven + 3 * kHalf - 1, 0x1p53F + 0x1p30F);
+  expect_rounded(DType::kI64, kEven + kHalf, 0x1p53F);
+  expect_rounded(DType::kI64, kEven + 3 * kHalf, 0x1p53F + 0x1p31F);
+  expect_rounded(DType::kI64, std::numeric_limits<int64_t>::min(), -0x1p63F);
+  expect_rounded(DType::kI64, int64_t{-5}, -5.0F);
+  expect_rounded(DType::kU64, (uint64_t{1} << 63) + (uint64_t{1} << 39) + 1, 0x1p63F + 0x1p40F);
+  expect_rounded(DType::kU64, (uint64_t{1} << 63) + (uint64_t{1} << 39), 0x1p63F);
+  expect_rounded(DType::kU64, std::numeric_limits<uint64_t>::max(), 0x1p64F);
+  expect_rounded(DType::kU64, uint64_t{5}, 5.0F);
+}
+
+TEST(LongIntegers, AreMadeExactInF64WhereVectorsGoByIt) {
+  Buffer in = argument("in", DType::kI64, 4), out = argument("out", DType::kF32, 4);
+  Expr at = ramp(0, 1, 4);
+  const LoopKernel kernel =
+      make_kernel("convert", {in, out}, store(out, at, cast(DType::kF32, load(in, at))));
+  const auto text = [&](const char* target) { return emit_llvm_text(kernel, find_target(target)); };
+  const auto has_limit = ::testing::HasSubstr("9007199254740992");  // 2^53
+  EXPECT_THAT(text("aarch64"), has_limit);
+  EXPECT_THAT(text("x86-64-v3"), ::testing::Not(has_limit));
 }
 
 }  // namespace

@@ -274,7 +274,7 @@ class Evaluator {
       return whole(value, same && !crosses && !x.is_anything(), false);
     }
     if (!is_float(to)) return whole(wrap_integer(to, a.whole), a.known, a.fixed);
-    const double value = round_float(to, integer_to_float(from, a.whole));
+    const double value = round_float(to, integer_to_float(from, a.whole, to));
     return number(a.known ? Interval::point(value) : Interval::anything(value), a.fixed);
   }
 

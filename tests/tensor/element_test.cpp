@@ -56,5 +56,21 @@ TEST(Fold, FloatToIntegerSaturates) {
   EXPECT_EQ(float_to_integer(DType::kI32, NAN), 0);
 }
 
+TEST(Fold, IntegersBecomeFloatsInOneRounding) {
+  const auto folded = [](DType from, auto value, DType to) {
+    return round_float(to, integer_to_float(from, static_cast<int64_t>(value), to));
+  };
+  constexpr int64_t kEven = int64_t{1} << 53, kHalf = int64_t{1} << 29;  // from there on: half of f32's steps
+  EXPECT_EQ(folded(DType::kI64, kEven + kHalf + 1, DType::kF32), 0x1p53 + 0x1p30);
+  EXPECT_EQ(folded(DType::kI64, -kEven - kHalf - 1, DType::kF32), -0x1p53 - 0x1p30);
+  EXPECT_EQ(folded(DType::kI64, kEven + 3 * kHalf - 1, DType::kF32), 0x1p53 + 0x1p30);
+  EXPECT_EQ(folded(DType::kI64, kEven + kHalf, DType::kF32), 0x1p53);
+  EXPECT_EQ(folded(DType::kI64, INT64_MIN, DType::kF32), -0x1p63);
+  EXPECT_EQ(folded(DType::kU64, (uint64_t{1} << 63) + (uint64_t{1} << 39) + 1, DType::kF32), 0x1p63 + 0x1p40);
+  EXPECT_EQ(folded(DType::kU64, UINT64_MAX, DType::kF32), 0x1p64);
+  EXPECT_EQ(folded(DType::kI64, kEven + 3, DType::kF64), 0x1p53 + 4);
+  EXPECT_EQ(folded(DType::kI64, (int64_t{1} << 52) + 1, DType::kF64), 0x1p52 + 1);
+}
+
 }  // namespace
 }  // namespace gantry

@@ -206,6 +206,25 @@ TEST(Interpret, ScalarsAndIntegersWrap) {
   EXPECT_EQ(*interpret({b}, {{a.op().get(), x}})[0]->as<int8_t>(), -56);
 }
 
+TEST(Interpret, LongIntegersBecomeFloatsInOneRounding) {
+  // In between, f64 would make a tie of what is none.
+  constexpr int64_t kWhole = (int64_t{1} << 53) + (int64_t{1} << 29) + 1;
+  constexpr float kNearest = 0x1p53F + 0x1p30F;
+  const std::vector<int64_t> values{kWhole, -kWhole, 7};
+  const ConstantPtr data = make_constant({DType::kI64, {3}}, values.data());
+  Tensor a = placeholder({3}, DType::kI64, "a");
+  Tensor each = compute(
+      {3}, [&](auto& i) { return cast(DType::kF32, a({i[0]})); }, "each");
+  const ConstantPtr all = interpret({each}, {{a.op().get(), data}})[0];
+  EXPECT_EQ(std::vector<float>(all->as<float>(), all->as<float>() + 3),
+            (std::vector<float>{kNearest, -kNearest, 7}));
+  Tensor first = compute(
+      {}, [&](auto&) { return cast(DType::kF32, a({Expr(0)})); }, "first");
+  EXPECT_EQ(*interpret({first}, {{a.op().get(), data}})[0]->as<float>(), kNearest);
+  EXPECT_EQ(cast(DType::kF32, int_imm(DType::kI64, kWhole)).as<FloatImmNode>()->value,
+            static_cast<double>(kNearest));
+}
+
 TEST(Interpret, NanPassesExtremaWithAConstantAndNoOthers) {
   const std::vector<float> values{NAN, -1, 2, 7};
   const ConstantPtr data = make_constant({DType::kF32, {4}}, values.data());

@@ -14,6 +14,7 @@ CpuInstructions instructions(const std::vector<std::string>& features) {
   CpuInstructions known;
   known.half_arithmetic = has_feature(features, "fullfp16");
   known.bf16_rounding = has_feature(features, "bf16");
+  known.long_conversions = false;  // LLVM has scvtf to doubles and fcvtn for them
   return known;
 }
 
