@@ -199,7 +199,7 @@ double read_rate(int threads, size_t bytes) {
   });
 }
 
-/// Bytes of the first CPU's cache of that level, data or unified; 0 if it has none.
+/// Bytes of the fastest core's cache of that level, data or unified; 0 if it has none.
 size_t cache_bytes(int level) {
   for (const runtime::CacheInfo& cache : runtime::cpu_info().caches) {
     if (cache.level == level && cache.type != "Instruction") return cache.bytes;

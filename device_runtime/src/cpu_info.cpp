@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "device_runtime/src/memory.h"
 #include "device_runtime/src/small_file.h"
@@ -13,8 +14,8 @@
 namespace gantry::runtime {
 namespace {
 
-std::string cpu_folder(int cpu) {
-  return "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+std::string cpu_folder(const std::string& root, int cpu) {
+  return root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
 }
 
 std::vector<int> find_allowed_cpus() {
@@ -36,11 +37,11 @@ std::vector<int> find_allowed_cpus() {
 }
 
 /// Of each CPU, the first one that is on its core.
-std::vector<int> find_same_core(const std::vector<int>& cpus) {
+std::vector<int> find_same_core(const std::vector<int>& cpus, const std::string& root) {
   std::map<std::string, int> first;
   std::vector<int> result;
   for (int cpu : cpus) {
-    std::string siblings = read_small_file(cpu_folder(cpu) + "/topology/thread_siblings_list");
+    std::string siblings = read_small_file(cpu_folder(root, cpu) + "/topology/thread_siblings_list");
     if (siblings.empty()) siblings = std::to_string(cpu);
     result.push_back(first.emplace(std::move(siblings), cpu).first->second);
   }
@@ -48,30 +49,17 @@ std::vector<int> find_same_core(const std::vector<int>& cpus) {
 }
 
 /// One CPU a core, the fastest first.
-std::vector<int> choose_core_cpus(const std::set<int>& cpus) {
+std::vector<int> choose_core_cpus(const std::set<int>& cpus, const std::string& root) {
   std::vector<std::pair<uint32_t, int>> chosen;
-  for (int cpu : cpus) chosen.emplace_back(cpu_capacity(cpu), cpu);
+  for (int cpu : cpus) chosen.emplace_back(cpu_capacity(cpu, root), cpu);
   std::stable_sort(chosen.begin(), chosen.end(), [](auto& a, auto& b) { return a.first > b.first; });
   std::vector<int> result;
   for (const auto& [capacity, cpu] : chosen) result.push_back(cpu);
   return result;
 }
 
-CpuInfo detect() {
-  CpuInfo info;
-  detect_cpu(info);
-  std::sort(info.features.begin(), info.features.end());
-  info.allowed_cpus = find_allowed_cpus();
-  info.same_core_cpus = find_same_core(info.allowed_cpus);
-  info.core_cpus = choose_core_cpus({info.same_core_cpus.begin(), info.same_core_cpus.end()});
-  info.physical_cores = std::max<int>(1, static_cast<int>(info.core_cpus.size()));
-  info.caches = cpu_caches(info.allowed_cpus.front());
-  info.memory_bytes = usable_memory_bytes();
-  return info;
-}
-
 CpuInfo& detected() {
-  static CpuInfo info = detect();
+  static CpuInfo info = find_cpu_info(find_allowed_cpus(), "");
   return info;
 }
 
@@ -91,6 +79,19 @@ const CpuInfo& cpu_info() {
   return detected();
 }
 
+CpuInfo find_cpu_info(std::vector<int> allowed_cpus, const std::string& root) {
+  CpuInfo info;
+  info.allowed_cpus = std::move(allowed_cpus);
+  info.same_core_cpus = find_same_core(info.allowed_cpus, root);
+  info.core_cpus = choose_core_cpus({info.same_core_cpus.begin(), info.same_core_cpus.end()}, root);
+  info.physical_cores = static_cast<int>(info.core_cpus.size());
+  detect_cpu(info, root);
+  std::sort(info.features.begin(), info.features.end());
+  info.caches = cpu_caches(info.core_cpus.front(), root);
+  info.memory_bytes = usable_memory_bytes(root);
+  return info;
+}
+
 void add_emulated_features(std::initializer_list<const char*> names) {
   std::vector<std::string>& features = detected().features;
   features.insert(features.end(), names.begin(), names.end());
@@ -98,10 +99,10 @@ void add_emulated_features(std::initializer_list<const char*> names) {
   features.erase(std::unique(features.begin(), features.end()), features.end());
 }
 
-std::vector<CacheInfo> cpu_caches(int cpu) {
+std::vector<CacheInfo> cpu_caches(int cpu, const std::string& root) {
   std::vector<CacheInfo> caches;
   for (int index = 0; index < 8; ++index) {
-    const std::string folder = cpu_folder(cpu) + "/cache/index" + std::to_string(index);
+    const std::string folder = cpu_folder(root, cpu) + "/cache/index" + std::to_string(index);
     const auto level = read_small_number(folder + "/level");
     const std::string size = read_small_file(folder + "/size");
     if (!level || size.empty()) continue;
@@ -114,8 +115,8 @@ std::vector<CacheInfo> cpu_caches(int cpu) {
   return caches;
 }
 
-uint32_t cpu_capacity(int cpu) {
-  const std::string folder = cpu_folder(cpu);
+uint32_t cpu_capacity(int cpu, const std::string& root) {
+  const std::string folder = cpu_folder(root, cpu);
   for (const char* file : {"/cpu_capacity", "/cpufreq/cpuinfo_max_freq"}) {
     const auto value = read_small_number(folder + file);
     if (value && *value > 0) return static_cast<uint32_t>(std::min<int64_t>(*value, 1 << 30));

@@ -1,29 +1,16 @@
 // CPU features of AArch64: what the kernel says in the auxiliary vector, and the part number for the name.
 #include "device_runtime/src/cpu_info.h"
 
-#if defined(__aarch64__)
 #include <stdlib.h>
+
+#if defined(__aarch64__)
 #include <sys/auxv.h>
+#endif
 
 #include "device_runtime/src/small_file.h"
 
 namespace gantry::runtime {
 namespace {
-
-struct HardwareBit {
-  int word;  ///< 1: AT_HWCAP, 2: AT_HWCAP2
-  int bit;
-  const char* name;
-};
-
-// Bit numbers are the kernel's ABI (arch/arm64/include/uapi/asm/hwcap.h); older headers lack the newer ones.
-constexpr HardwareBit kFeatures[] = {
-    {1, 0, "fp-armv8"}, {1, 1, "neon"},      {1, 3, "aes"},   {1, 6, "sha2"},     {1, 7, "crc"},
-    {1, 8, "lse"},      {1, 10, "fullfp16"}, {1, 12, "rdm"},  {1, 13, "jsconv"},  {1, 14, "complxnum"},
-    {1, 15, "rcpc"},    {1, 17, "sha3"},     {1, 19, "sm4"},  {1, 20, "dotprod"}, {1, 22, "sve"},
-    {1, 23, "fp16fml"}, {2, 1, "sve2"},      {2, 13, "i8mm"}, {2, 14, "bf16"},    {2, 10, "f32mm"},
-    {2, 11, "f64mm"},
-};
 
 struct PartName {
   unsigned implementer, part;
@@ -50,7 +37,7 @@ constexpr PartName kParts[] = {
     {0xc0, 0xac3, "ampere1", "AmpereOne"},
 };
 
-/// The number after "KEY\t: " in /proc/cpuinfo.
+/// The number after "KEY\t: " in text of /proc/cpuinfo.
 unsigned cpuinfo_field(const std::string& text, const char* key) {
   const size_t start = text.find(key);
   const size_t colon = start == std::string::npos ? start : text.find(':', start);
@@ -58,22 +45,26 @@ unsigned cpuinfo_field(const std::string& text, const char* key) {
                                     : static_cast<unsigned>(strtoul(text.c_str() + colon + 1, nullptr, 0));
 }
 
+/// /proc/cpuinfo from what it says of that CPU on; all of it where it does not number them so.
+std::string cpuinfo_of(int cpu, const std::string& root) {
+  const std::string text = read_small_file(root + "/proc/cpuinfo");
+  const size_t start = text.find("processor\t: " + std::to_string(cpu) + "\n");
+  return start == std::string::npos ? text : text.substr(start);
+}
+
 }  // namespace
 
-void detect_cpu(CpuInfo& info) {
-  info.architecture = "aarch64";
-  const unsigned long words[] = {0, getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
-  for (const HardwareBit& feature : kFeatures) {
-    if (words[feature.word] >> feature.bit & 1) info.features.push_back(feature.name);
-  }
+void name_aarch64_cpu(CpuInfo& info, const std::string& root) {
+  const int cpu = info.core_cpus.front();
+  const std::string folder = root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
   unsigned implementer = 0, part = 0;
-  const auto midr = read_small_file("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1");
+  const auto midr = read_small_file(folder + "/regs/identification/midr_el1");
   if (!midr.empty()) {
     const unsigned long long value = strtoull(midr.c_str(), nullptr, 0);
     implementer = value >> 24 & 0xff;
     part = value >> 4 & 0xfff;
   } else {
-    const std::string text = read_small_file("/proc/cpuinfo");
+    const std::string text = cpuinfo_of(cpu, root);
     implementer = cpuinfo_field(text, "CPU implementer");
     part = cpuinfo_field(text, "CPU part");
   }
@@ -85,5 +76,34 @@ void detect_cpu(CpuInfo& info) {
   }
 }
 
-}  // namespace gantry::runtime
+#if defined(__aarch64__)
+namespace {
+
+struct HardwareBit {
+  int word;  ///< 1: AT_HWCAP, 2: AT_HWCAP2
+  int bit;
+  const char* name;
+};
+
+// Bit numbers are the kernel's ABI (arch/arm64/include/uapi/asm/hwcap.h); older headers lack the newer ones.
+constexpr HardwareBit kFeatures[] = {
+    {1, 0, "fp-armv8"}, {1, 1, "neon"},      {1, 3, "aes"},   {1, 6, "sha2"},     {1, 7, "crc"},
+    {1, 8, "lse"},      {1, 10, "fullfp16"}, {1, 12, "rdm"},  {1, 13, "jsconv"},  {1, 14, "complxnum"},
+    {1, 15, "rcpc"},    {1, 17, "sha3"},     {1, 19, "sm4"},  {1, 20, "dotprod"}, {1, 22, "sve"},
+    {1, 23, "fp16fml"}, {2, 1, "sve2"},      {2, 13, "i8mm"}, {2, 14, "bf16"},    {2, 10, "f32mm"},
+    {2, 11, "f64mm"},
+};
+
+}  // namespace
+
+void detect_cpu(CpuInfo& info, const std::string& root) {
+  info.architecture = "aarch64";
+  const unsigned long words[] = {0, getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
+  for (const HardwareBit& feature : kFeatures) {
+    if (words[feature.word] >> feature.bit & 1) info.features.push_back(feature.name);
+  }
+  name_aarch64_cpu(info, root);
+}
 #endif
+
+}  // namespace gantry::runtime

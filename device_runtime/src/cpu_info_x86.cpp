@@ -193,7 +193,7 @@ std::string brand_string() {
 
 }  // namespace
 
-void detect_cpu(CpuInfo& info) {
+void detect_cpu(CpuInfo& info, const std::string& /*root*/) {
   info.architecture = "x86_64";
   const uint64_t saved = read_saved_state();
   const bool avx = (saved & 0x6) == 0x6;

@@ -182,6 +182,58 @@ TEST(CpuInfo, DescribesThisMachine) {
   EXPECT_GT(cpu.memory_bytes, 0u);
 }
 
+/// Two slow cores and a fast one, of a board with those of RK3588.
+void write_unlike_cores(testing::FakeRoot& root) {
+  for (const char* cpu : {"0", "1"}) {
+    root.write_all(testing::kCpus + cpu, {{"cpu_capacity", "414"},
+                                          {"regs/identification/midr_el1", "0x00000000412fd050"},
+                                          {"cache/index0/level", "1"},
+                                          {"cache/index0/size", "32K"}});
+  }
+  root.write_all(testing::kCpus + "4", {{"cpu_capacity", "1024"},
+                                        {"regs/identification/midr_el1", "0x00000000414fd0b0"},
+                                        {"cache/index0/level", "1"},
+                                        {"cache/index0/size", "64K"}});
+}
+
+TEST(CpuInfo, IsThatOfTheFastestCoreThatTheProcessMayUse) {
+  testing::FakeRoot root;
+  write_unlike_cores(root);
+  CpuInfo all = find_cpu_info({0, 1, 4}, root.path());
+  EXPECT_THAT(all.core_cpus, ElementsAre(4, 0, 1));
+  ASSERT_EQ(all.caches.size(), 1u);
+  EXPECT_EQ(all.caches[0].bytes, 64u << 10);
+  name_aarch64_cpu(all, root.path());
+  EXPECT_EQ(all.llvm_name, "cortex-a76");
+  EXPECT_EQ(all.brand, "Cortex-A76");
+  CpuInfo slow = find_cpu_info({0, 1}, root.path());
+  ASSERT_EQ(slow.caches.size(), 1u);
+  EXPECT_EQ(slow.caches[0].bytes, 32u << 10);
+  name_aarch64_cpu(slow, root.path());
+  EXPECT_EQ(slow.llvm_name, "cortex-a55");
+#if defined(__aarch64__)
+  EXPECT_EQ(find_cpu_info({0, 1, 4}, root.path()).llvm_name, "cortex-a76");
+#endif
+}
+
+TEST(CpuInfo, IsThatOfTheFastestCoreInTheListOfCpusToo) {
+  testing::FakeRoot root;
+  root.write("/proc/cpuinfo",
+             "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n\n"
+             "processor\t: 4\nCPU implementer\t: 0x41\nCPU part\t: 0xd0b\n\n"
+             "processor\t: 40\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+  const auto llvm_name_of = [&](int cpu) {
+    CpuInfo info;
+    info.core_cpus = {cpu};
+    name_aarch64_cpu(info, root.path());
+    return info.llvm_name;
+  };
+  EXPECT_EQ(llvm_name_of(4), "cortex-a76");
+  EXPECT_EQ(llvm_name_of(40), "neoverse-n1");
+  EXPECT_EQ(llvm_name_of(0), "cortex-a55");
+  EXPECT_EQ(llvm_name_of(7), "cortex-a55") << "not in it";
+}
+
 #if defined(__x86_64__)
 __attribute__((target("amx-tile"))) void configure_and_release_tiles() {
   alignas(64) uint8_t config[64] = {1};  // palette 1
