@@ -160,11 +160,11 @@ class PlanFrame {
   OutputMemory* output_memory_ = nullptr;
   std::vector<Output> outputs_;
   std::vector<Range> results_;  ///< of steps that run plans
-  std::vector<uint8_t> checked_;   ///< by constraint: it holds in this run
+  std::vector<uint8_t> checked_;     ///< by constraint: it holds in this run
   std::vector<Kept> kept_;           ///< by stretch
   std::vector<uint32_t> late_symbols_;  ///< that steps bind
   std::vector<StepState> steps_;
-  size_t begun_ = 0;  ///< so many steps have begun in the run that goes on; 0: none does
+  size_t begun_ = 0;             ///< so many steps have begun in the run that goes on; 0: none does
   std::vector<Range> ranges_;    ///< of the call that is made
   std::vector<void*> pointers_;
   std::vector<int64_t> sizes_;

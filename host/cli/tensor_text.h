@@ -26,8 +26,8 @@ rpc::ElementType stands_for(const rpc::ElementType& read, const rpc::ElementType
 /// their sign, as ml_dtypes has them in the lowest bits.
 void read_as(HostTensor& tensor, const rpc::ElementType& wanted);
 /// What elements of type `given` in an array in memory are where `wanted` is: integers of less than 8 bits,
-/// which NumPy and PyTorch have not, are bytes of the same sign there. All other types have names: nothing else
-/// stands for another.
+/// which NumPy and PyTorch have not, are bytes of the same sign there. All other types have names: nothing
+/// else stands for another.
 rpc::ElementType array_stands_for(const rpc::ElementType& given, const rpc::ElementType& wanted);
 /// User error that names `source` where an element of less than 8 bits has more.
 void check_elements(const HostTensor& tensor, const std::string& source);

@@ -83,9 +83,10 @@ std::vector<Stmt> NestBuilder::fetches_of(const StageState& state, int leaf, con
   const int64_t step = (fetch.elements + iterations - 1) / iterations;
   const int64_t line = 64 / byte_width(element->buffer->dtype);
   const int64_t lines = ceil_div(step, line);
-  internal_check(lines <= kMaxUnrolled,
-                 "{}: to fetch {} elements of {} in {} iterations takes {} hints each; at most {} are possible",
-                 state.op().name, fetch.elements, fetch.source->name, iterations, lines, kMaxUnrolled);
+  internal_check(
+      lines <= kMaxUnrolled,
+      "{}: to fetch {} elements of {} in {} iterations takes {} hints each; at most {} are possible",
+      state.op().name, fetch.elements, fetch.source->name, iterations, lines, kMaxUnrolled);
   Expr first = substitute(element->index, start) + Expr(fetch.elements) + iteration * Expr(step);
   std::vector<Stmt> hints;
   for (int64_t i = 0; i < step; i += line)

@@ -49,10 +49,11 @@ Reduction NestBuilder::plan_reduction(StageState& state, int first_reduce) {
                  "{}: a vectorized or thread-bound reduction around loops of extents that are not constant",
                  state.op().name);
   int64_t bytes = plan.points * plan.lanes * byte_width(state.buffer->dtype);
-  internal_check(!own || bytes <= kMaxStackBytes,
-                 "{}: {} sums of {} lanes each are more than a thread's stack holds: split the loops inside of "
-                 "the reduction",
-                 state.op().name, plan.points, plan.lanes);
+  internal_check(
+      !own || bytes <= kMaxStackBytes,
+      "{}: {} sums of {} lanes each are more than a thread's stack holds: split the loops inside of "
+      "the reduction",
+      state.op().name, plan.points, plan.lanes);
   const bool repeats = repeats_sums(state, first_reduce), fits = plan.constant && bytes <= kAccumulatorBytes;
   plan.separate = own || (fits && (repeats || state.buffer->scope != BufferScope::kLocal));
   internal_check(plan.separate || !repeats,

@@ -70,8 +70,8 @@ Stmt unmask_updates(const Stmt& s);
 Stmt hoist_indices(const Stmt& s);
 /// Index arithmetic, with ranges of loop variables; removes empty and single-iteration loops.
 Stmt simplify_loops(const Stmt& s);
-/// Why local buffers would take more of a thread's stack than there is on a CPU (kMaxStackBytes), once all passes
-/// have run. Nothing for launches, whose threads have registers.
+/// Why local buffers would take more of a thread's stack than there is on a CPU (kMaxStackBytes), once all
+/// passes have run. Nothing for launches, whose threads have registers.
 std::optional<ScheduleMisfit> misfit_of_locals(const Stmt& s);
 
 }  // namespace gantry

@@ -173,8 +173,8 @@ Term steps_of_integers(const Term& start, const Term& limit, const Term& delta) 
   return where(equal(by, by.number_like(0)), -1, where(has_any, steps, 0));
 }
 
-/// The type in which the numbers of a range are computed before they are rounded to their own: of f16 and bf16
-/// a wider one, which opset 27 lets models name. A user error if that is neither f32 nor f64.
+/// The type in which the numbers of a range are computed before they are rounded to their own: of f16 and
+/// bf16 a wider one, which opset 27 lets models name. A user error if that is neither f32 nor f64.
 DType range_type(const NodeImport& n, DType own) {
   const DType wide = ops::widened(own);
   if (wide == own || !n.has_attribute("stash_type")) return wide;

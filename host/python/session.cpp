@@ -176,8 +176,7 @@ class Session {
     without_lock([&] {
       const std::shared_ptr<RuntimeSession> current = current_session();
       const std::lock_guard turn(current->mutex);
-      for (size_t i = 0; i < inputs.size(); ++i)
-        check(set_input(current->session, i, *inputs[i]));
+      for (size_t i = 0; i < inputs.size(); ++i) check(set_input(current->session, i, *inputs[i]));
       check(work(current->session));
     });
   }

@@ -214,8 +214,8 @@ TEST(Composition, TheOneWhoseParametersTheInputsAreIsTaken) {
   }
 }
 
-/// The model of a node of an op whose composition is `text`, between inputs with dimensions of these names and
-/// y.
+/// The model of a node of an op whose composition is `text`, between inputs with dimensions of these names
+/// and y.
 Graph composed(const std::string& text,
                const std::vector<std::pair<std::string, std::vector<std::string>>>& inputs) {
   std::string listed, given, tensors, dims;
@@ -226,10 +226,10 @@ Graph composed(const std::string& text,
     given += "input: '" + name + "' ";
     tensors += tensor("input", name, dims);
   }
-  const std::string bytes =
-      model_bytes("ir_version: 8 opset_import { version: 17 } opset_import { domain: 'd' version: 2 } "
-                  "graph { name: 'g' " +
-                  node(given + "output: 'y'") + tensors + tensor("output", "y", dims) + " }");
+  const std::string bytes = model_bytes(
+      "ir_version: 8 opset_import { version: 17 } opset_import { domain: 'd' version: 2 } "
+      "graph { name: 'g' " +
+      node(given + "output: 'y'") + tensors + tensor("output", "y", dims) + " }");
   return import(bytes, ops(op("inputs = [" + listed + "]\noutputs = [\"y\"]\ncomposition = \"c.gir\"\n"),
                            {{"c.gir", text}}));
 }
@@ -239,10 +239,10 @@ std::string result_type(const Graph& graph) {
 }
 
 TEST(Composition, NamesOfDimensionsInATextAreNoneOfTheModels) {
-  const Graph other =
-      composed("fn @main(%x: Tensor[(N, C), f32], %table: $table.type) -> $table.type {\n"
-               "  %y = abs(%table)\n  return %y\n}\n",
-               {{"x", {"batch", "C"}}, {"table", {"N"}}});
+  const Graph other = composed(
+      "fn @main(%x: Tensor[(N, C), f32], %table: $table.type) -> $table.type {\n"
+      "  %y = abs(%table)\n  return %y\n}\n",
+      {{"x", {"batch", "C"}}, {"table", {"N"}}});
   EXPECT_EQ(result_type(other), "Tensor[(N), f32]");
   EXPECT_TRUE(other.main.constraints.empty());
   const Graph same = composed(
@@ -274,8 +274,9 @@ TEST(Composition, ASymbolWithoutAValueIsNoneOfTheModels) {
 }
 
 TEST(Composition, ErrorsShowDimensionsAsTheModelCallsThem) {
-  const std::string error = message_of(
-      [&] { composed("fn @main(%x: $x.type) -> $x.type { return %z }", {{"x", {"M", "N"}}}); });
+  const std::string error = message_of([&] {
+    composed("fn @main(%x: $x.type) -> $x.type { return %z }", {{"x", {"M", "N"}}});
+  });
   const std::string line = "  fn @main(%x: Tensor[(M, N), f32]) -> Tensor[(M, N), f32] { return %z }";
   const size_t place = line.find("%z");
   const std::string start =

@@ -228,7 +228,11 @@ TEST(SkipUnless, SumsOfWhichNoTermIsLeftAreZero) {
   auto x = placeholder({8, 3}, DType::kF32, "x");
   auto k = reduce_axis(0, 3, "k");
   auto y = compute(
-      {8}, [&](auto& i) { return sum(x({i[0], k->var}), {k}); }, "y");
+      {8},
+      [&](auto& i) {
+        return sum(x({i[0], k->var}), {k});
+      },
+      "y");
   Floats xs = random_floats(24);
   std::fill(xs.begin() + 15, xs.end(), 0.0F);
   Floats expected(8, 0);

@@ -108,10 +108,10 @@ TEST(CopiesOfALoop, EachHasALocalOfItsOwnForTileRegistersToo) {
           BufferNode{nest.unique_name("tile"), DType::kF32, Expr(kTile), BufferScope::kLocal, 64});
       const Expr element = load(tile, i);
       const Expr value = if_then_else(lt(i, 1), element, element + element);
-      nest.emit(allocate(tile, block({tile_configure(tile_unit_named("amx"), kSide, 2),
-                                      tile_load(0, nest.input(0), i * kTile, kSide), prefetch(tile, 0),
-                                      tile_store(0, tile, 0, kSide), tile_release(),
-                                      store(nest.result(0), i, value)})));
+      nest.emit(allocate(
+          tile, block({tile_configure(tile_unit_named("amx"), kSide, 2),
+                       tile_load(0, nest.input(0), i * kTile, kSide), prefetch(tile, 0),
+                       tile_store(0, tile, 0, kSide), tile_release(), store(nest.result(0), i, value)})));
     });
   });
   EXPECT_THAT(y, ElementsAre(x[0], 2 * x[kTile + 1], 2 * x[2 * kTile + 2]));

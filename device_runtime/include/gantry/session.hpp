@@ -153,7 +153,8 @@ class Session {
     for (;;) {
       const auto room = static_cast<std::int32_t>(steps.size());
       std::int32_t count = 0;
-      const GantryStatus status = gantry_time_steps(get(), steps.data(), sizeof(GantryStepTime), room, &count);
+      const GantryStatus status =
+          gantry_time_steps(get(), steps.data(), sizeof(GantryStepTime), room, &count);
       if (status != GANTRY_OK) return detail::last_failure(status);
       steps.resize(static_cast<std::size_t>(count));
       if (count <= room) return steps;
