@@ -188,6 +188,7 @@ TEST(CustomCode, TheCallHasTensorsAttributesAndScratch) {
                                          6,
                                          4,
                                          2,
+                                         8,
                                          -7};
   EXPECT_EQ(std::vector<int64_t>(out.begin(), out.begin() + static_cast<long>(expected.size())), expected);
 }

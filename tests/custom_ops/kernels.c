@@ -52,6 +52,7 @@ int32_t show(const GantryCustomCall* call) {
   out[at++] = gantry_custom_integer(call, "none", 5) + (gantry_custom_attribute(call, "beta2") == NULL);
   out[at++] = (int64_t)(8 * gantry_custom_number(call, "beta", 0));
   out[at++] = helper(++calls);
+  out[at++] = (int64_t)(8 * gantry_custom_number(call, "pads", 0)); /* an integer */
   return 0;
 }
 

@@ -92,10 +92,12 @@ static inline int64_t gantry_custom_integer(const GantryCustomCall* call, const 
   const GantryCustomAttribute* found = gantry_custom_attribute(call, name);
   return found != NULL && found->integers != NULL && found->count > 0 ? found->integers[0] : otherwise;
 }
-/** The value of an attribute that is a float. */
+/** The value of an attribute that is a float, or an integer. */
 static inline double gantry_custom_number(const GantryCustomCall* call, const char* name, double otherwise) {
   const GantryCustomAttribute* found = gantry_custom_attribute(call, name);
-  return found != NULL && found->numbers != NULL && found->count > 0 ? found->numbers[0] : otherwise;
+  if (found == NULL || found->count == 0) return otherwise;
+  if (found->integers != NULL) return (double)found->integers[0];
+  return found->numbers != NULL ? found->numbers[0] : otherwise;
 }
 
 /* --- A folder of custom operators as one shared library, for the machine that compiles models. */
