@@ -36,7 +36,7 @@ int show(bool json) {
   return 0;
 }
 
-int clear(bool json, const Invocation& invocation) {
+int clear(bool json) {
   const auto cache = cache_of_user();
   const auto [removed, failed] = cache->clear();
   if (failed > 0) {
@@ -49,7 +49,7 @@ int clear(bool json, const Invocation& invocation) {
     report["removed_kernels"] = removed.entries;
     report["removed_bytes"] = removed.bytes;
     print_out(document_text(report));
-  } else if (!invocation.quiet) {
+  } else {
     print_out(fmt::format("{}: {} kernels removed, {}\n", cache->folder().string(), removed.entries,
                           bytes_text(static_cast<double>(removed.bytes))));
   }
@@ -75,7 +75,7 @@ void add_cache_command(CLI::App& app, Invocation& invocation) {
   remove->footer("Example:\n  gantry cache clear");
   command->callback([remove, json, &invocation] {
     if (remove->parsed()) {
-      invocation.action = [json, &invocation] { return clear(*json, invocation); };
+      invocation.action = [json] { return clear(*json); };
     } else {
       invocation.action = [json] { return show(*json); };
     }

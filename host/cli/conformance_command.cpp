@@ -195,7 +195,7 @@ int run(const Options& options, const Invocation& invocation) {
   record.tests_found = static_cast<int64_t>(tests.size());
   take_earlier(options, tests, record);
   run_tests(options, tests, record, file, invocation);
-  if (!invocation.quiet) print_about(*invocation.outputs, conformance_text(record));
+  print_about(*invocation.outputs, conformance_text(record));
   const bool all_pass = std::ranges::all_of(record.results, &TestResult::passed);
   return all_pass ? 0 : static_cast<int>(ErrorKind::kUser);
 }

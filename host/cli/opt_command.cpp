@@ -264,7 +264,7 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
   expect_order(passes, optimizer.graph(), optimizer.context());
   optimizer.run(passes);
   if (!output && !options.print_each) print_out(optimizer.text());
-  if (!invocation.quiet) print_about(*invocation.outputs, optimizer.report());
+  print_about(*invocation.outputs, optimizer.report());
   if (output) output->write(optimizer.graph());
   return 0;
 }

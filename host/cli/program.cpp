@@ -261,7 +261,8 @@ int run_program(int argc, char** argv) {
   app.formatter(formatter);
   app.set_version_flag("--version", std::string(), "Show the versions of gantry and of what it is made of");
   app.add_flag("-v,--verbose", invocation.verbose, "Say more on stderr");
-  app.add_flag("-q,--quiet", invocation.quiet, "No warnings, notes or progress on stderr");
+  app.add_flag("-q,--quiet", invocation.quiet,
+               "No warnings, notes or progress, nor names of files that were written");
   std::string colour_name;
   CLI::Option* colour =
       app.add_option("--color", colour_name, "Colours: default auto, on terminals (see NO_COLOR)")

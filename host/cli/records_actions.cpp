@@ -229,7 +229,7 @@ int import_records(const RecordsOptions& options, const Invocation& invocation) 
       {"records", store->place()}, {"imported", added}, {"known", all - added}, {"left_out", read.left_out}};
   if (options.json) {
     print_out(document_text(report));
-  } else if (!invocation.quiet) {
+  } else {
     print_out(fmt::format("{}: {} imported, {} there already, {} left out\n", store->place(),
                           counted(added, "record"), all - added, counted(read.left_out, "line")));
   }
@@ -248,7 +248,7 @@ int prune_records(const RecordsOptions& options, const Invocation& invocation) {
   if (options.json) {
     print_out(document_text(nlohmann::ordered_json{{"records", store->place()},
                                                    {options.dry_run ? "would_remove" : "removed", count}}));
-  } else if (!invocation.quiet) {
+  } else {
     print_out(fmt::format("{}: {} {}\n", store->place(), counted(count, "record"),
                           options.dry_run ? "would be removed" : "removed"));
     if (count == 0) invocation.note(no_such_records(*store, filter));

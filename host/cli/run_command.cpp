@@ -273,7 +273,7 @@ int run(const Options& options, const Invocation& invocation) {
     json["milliseconds"] = milliseconds;
     json["outputs"] = results.json();
     print_out(document_text(json));
-  } else if (!invocation.quiet) {
+  } else {
     const std::string which = visible_line(program_text(program));
     print_about(*invocation.outputs,
                 results.text() +

@@ -202,6 +202,23 @@ TEST_F(Manners, OptionsThatMeanNothingAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "n.onnx"));
 }
 
+TEST_F(Manners, QuietLeavesResults) {
+  ASSERT_EQ(gantry("zoo lstm -o m.onnx --size 5").code, 0);
+  const std::string variables = "GANTRY_CACHE_DIR='" + folder_.string() + "/cache'";
+  const std::pair<const char*, const char*> results[] = {
+      {"run m.onnx --random --output y.npy", "first run"},
+      {"run m.onnx --random --expect y.npy", "agrees with y.npy"},
+      {"opt m.onnx --passes dead_code -o m.gir", "// dead_code: "},
+      {"cache clear", "kernels removed"}};
+  for (const auto& [command, result] : results) {
+    const Outcome outcome = gantry(std::string(command) + " --quiet", variables);
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_THAT(outcome.out, HasSubstr(result)) << command;
+    EXPECT_EQ(outcome.err, "") << command;
+    EXPECT_THAT(outcome.out, Not(HasSubstr("m.gir"))) << "a file's name alone";
+  }
+}
+
 TEST_F(Manners, EmptyValuesAreNotTakenForNone) {
   expect_refused("bench m.onnx --on ''", "--on: the value given is empty");
   expect_refused("bench m.onnx --cpus ''", "--cpus: the value given is empty");

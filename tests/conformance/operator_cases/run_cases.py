@@ -19,7 +19,8 @@ import tempfile
 
 def results(gantry, folder, result, jobs):
     """The tests of a folder as `gantry conformance` has them."""
-    subprocess.run([gantry, 'conformance', folder, '--json', result, '--force', '--jobs', str(jobs), '--quiet'], check=False)
+    subprocess.run([gantry, 'conformance', folder, '--json', result, '--force', '--jobs', str(jobs), '--quiet'],
+                   stdout=subprocess.DEVNULL, check=False)
     return json.loads(pathlib.Path(result).read_text(encoding='utf-8'))['tests']
 
 
