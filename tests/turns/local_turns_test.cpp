@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -50,6 +51,17 @@ TEST_F(Turns, AreTakenInTheOrderOfArrival) {
   EXPECT_TRUE(third->try_take());
   third->release();
   EXPECT_EQ(files(), 1u) << "the lock alone stays";
+}
+
+TEST_F(Turns, OfJobsWithTemporaryFoldersOfTheirOwnAreInOneFolder) {
+  const std::string machines = "/tmp/gantry-turns-" + std::to_string(::geteuid());
+  ::unsetenv("XDG_RUNTIME_DIR");
+  ::setenv("TMPDIR", directory_.path().c_str(), 1);
+  EXPECT_EQ(turns_folder().string(), machines);
+  ::unsetenv("TMPDIR");
+  EXPECT_EQ(turns_folder().string(), machines);
+  ::setenv("XDG_RUNTIME_DIR", directory_.path().c_str(), 1);
+  EXPECT_EQ(turns_folder().string(), (directory_.path() / "gantry-turns").string());
 }
 
 TEST_F(Turns, HigherPrioritiesComeFirst) {

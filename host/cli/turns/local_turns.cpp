@@ -60,9 +60,7 @@ char rank_of(rpc::LeasePriority priority) {
 std::filesystem::path turns_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && *runtime == '/') return std::filesystem::path(runtime) / "gantry-turns";
-  const char* temporary = std::getenv("TMPDIR");
-  const std::filesystem::path folder = temporary != nullptr && *temporary == '/' ? temporary : "/tmp";
-  return folder / fmt::format("gantry-turns-{}", ::geteuid());
+  return fmt::format("/tmp/gantry-turns-{}", ::geteuid());
 }
 
 LocalTurns::LocalTurns(std::filesystem::path folder, std::string purpose, rpc::LeasePriority priority,

@@ -12,7 +12,8 @@
 
 namespace gantry::cli {
 
-/// $XDG_RUNTIME_DIR/gantry-turns, or gantry-turns-UID in the system's folder for temporary files.
+/// $XDG_RUNTIME_DIR/gantry-turns, or /tmp/gantry-turns-UID: not in $TMPDIR, which may be a job's own, while
+/// turns are this machine's.
 std::filesystem::path turns_folder();
 
 /// One program's place. Whoever holds the lock (flock) on the file `lock` measures; who waits has a file of
