@@ -46,6 +46,8 @@ def test_rows_are_ready_for_tables(measured):
     assert rows[13]['ms'] == measured.processes[1].samples_ms[1]
     kernels = measured.kernel_rows()
     assert len(kernels) == len(measured.kernels) > 0
+    times = [kernel.ms for kernel in measured.kernels]
+    assert times == sorted(times, reverse=True)
     assert sum(kernel.share for kernel in measured.kernels) == pytest.approx(1)
     pandas = pytest.importorskip('pandas')
     frame = measured.to_frame()

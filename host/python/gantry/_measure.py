@@ -139,7 +139,7 @@ class BenchResult(_Document):
     #: "workspace_bytes", "weights_bytes", "io_bytes", "peak_resident_bytes", …
     memory: Mapping[str, Optional[int]] = field(repr=False)
     processes: tuple[Process, ...] = field(repr=False)
-    #: In the plan's order; empty without ``profile=True``.
+    #: Worst first, by ``ms``; empty without ``profile=True``.
     kernels: tuple[KernelTime, ...] = field(repr=False)
     #: What the figures should be taken with care for.
     warnings: tuple[str, ...]

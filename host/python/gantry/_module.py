@@ -176,7 +176,7 @@ class Module:
         self.outputs: tuple[TensorInfo, ...] = tuple(TensorInfo(*info) for info in about["outputs"])
         #: How f32 is multiplied: "fp32", "fp32-split", …; "" where the module does not say.
         self.precision: str = about["precision"]
-        #: "speed" or "size".
+        #: "speed", "size" or "fast-math"; "" where the module does not say.
         self.optimize: str = about["optimize"]
         #: Which gantry made it.
         self.producer: str = about["producer"]
