@@ -155,8 +155,11 @@ def test_compare_measures_in_turns_and_compares_results(measured, tmp_path):
     assert gantry.compare(str(tmp_path / 'a.json'), measured).ratio == apart.ratio
     with pytest.raises(gantry.InputError, match='a result can only be compared with a result'):
         gantry.compare(measured, data)
-    with pytest.raises(gantry.InputError, match='measured already'):
-        gantry.compare(measured, measured, threads=2)
+    for option in ({'threads': 2}, {'rounds': 3}, {'warmup': 0}, {'cold': True}, {'duration': 5}, {'key': 'pi.key'},
+                   {'on': 'pi'}, {'second_options': {'opt': 0}}):
+        with pytest.raises(gantry.InputError, match=f'measured already.*leave out {next(iter(option))}$'):
+            gantry.compare(measured, measured, **option)
+    assert gantry.compare(measured, measured, cold=False, first_options={}).ratio == apart.ratio
 
 
 def test_what_compare_cannot_take_is_an_input_error():

@@ -317,6 +317,16 @@ def _is_result(side: Any) -> bool:
     return isinstance(side, BenchResult) or (isinstance(side, (str, os.PathLike)) and os.fspath(side).endswith(".json"))
 
 
+def _refuse_measuring(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """InputError, which names them, where something is given, and not None, that results do not take; ``options`` are by
+    being there."""
+    names = [*(name for name, value in given.items() if value is not None), *options]
+    if names:
+        raise InputError(
+            f"results were measured already: options of measuring mean nothing here; leave out {', '.join(names)}"
+        )
+
+
 def compare(
     first: Union[Module, Model, BenchResult],
     second: Union[Module, Model, BenchResult],
@@ -325,7 +335,7 @@ def compare(
     key: Union[str, os.PathLike[str], None] = None,
     first_options: Optional[RunOptions] = None,
     second_options: Optional[RunOptions] = None,
-    duration: float = 30.0,
+    duration: Optional[float] = None,
     rounds: Optional[int] = None,
     warmup: Optional[int] = None,
     cold: bool = False,
@@ -335,11 +345,12 @@ def compare(
     """Compares two models or modules, measured in turns, as `gantry compare` does; or two results of ``bench``.
 
     Args:
-        first, second: Models or modules, or two BenchResults or their .json files, which were measured apart.
+        first, second: Models or modules, or two BenchResults or their .json files, which were measured apart: those
+            take no other option than ``smallest_effect``.
         on: A Board, or what Board takes, with ``key``; default: this machine.
         first_options, second_options: Options of one side alone, as ``bench`` has for how a model is run:
             ``second_options={"precision": "bf16"}``.
-        duration: Seconds to measure at most.
+        duration: Seconds to measure at most; default 30.
         rounds, warmup: Exactly so many rounds, of a process each, and runs before the first sample.
         cold: Empties the caches before every run.
         smallest_effect: The smallest difference worth claiming.
@@ -355,8 +366,17 @@ def compare(
     if _is_result(first) != _is_result(second):
         raise InputError("a result can only be compared with a result: give two results, or two models or modules")
     if _is_result(first):
-        if on is not None or options or first_options or second_options:
-            raise InputError("results were measured already: options of measuring mean nothing here")
+        measuring: dict[str, Any] = {
+            "on": on,
+            "key": key,
+            "first_options": first_options or None,
+            "second_options": second_options or None,
+            "duration": duration,
+            "rounds": rounds,
+            "warmup": warmup,
+            "cold": cold or None,
+        }
+        _refuse_measuring(measuring, options)
         with tempfile.TemporaryDirectory(prefix="gantry-") as folder:
             sides = [_as_file(side, folder, name) for side, name in ((first, "first"), (second, "second"))]
             return Comparison.from_dict(json.loads(_native.compare_results(sides[0], sides[1], effect)))
@@ -370,7 +390,7 @@ def compare(
         requests.append({**request, "name": request["file"] + raw(texts)})
     measure = {
         "smallest_effect": effect,
-        "duration_s": positive("duration", duration, 7 * 86400),
+        "duration_s": positive("duration", 30.0 if duration is None else duration, 7 * 86400),
         "rounds": None if rounds is None else whole_number("rounds", rounds, 3, 1000),
         "warmup": None if warmup is None else whole_number("warmup", warmup, 0, 1_000_000),
         "cold": bool(cold),
