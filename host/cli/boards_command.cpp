@@ -60,13 +60,15 @@ int list_boards(const Options& options) {
   return 0;
 }
 
-/// `--json` of the command around it reaches these commands too.
-void refuse_json(const Options& options, const char* command) {
-  if (options.json) user_error("boards {} reports nothing on stdout; leave out --json", command);
+/// `--json` of the command around them reaches those commands too that have no report.
+void refuse_json(const CLI::App& boards) {
+  for (const CLI::App* command : boards.get_subcommands()) {
+    if (command->get_option_no_throw("--json") == nullptr)
+      user_error("boards {} has no report as JSON; leave out --json", command->get_name());
+  }
 }
 
 int add_board(const Options& options, const Invocation& invocation) {
-  refuse_json(options, "add");
   BoardEntry entry{options.address, {}};
   if (!options.key.empty()) {
     rpc::read_key_file(options.key);  // a wrong file is better found now
@@ -83,7 +85,6 @@ int add_board(const Options& options, const Invocation& invocation) {
 }
 
 int remove_board(const Options& options, const Invocation& invocation) {
-  refuse_json(options, "remove");
   BoardsFile::update(boards_path(), [&](BoardsFile& boards) { boards.remove(options.name); });
   invocation.note(fmt::format("removed board '{}'", options.name));
   return 0;
@@ -202,8 +203,15 @@ void add_boards_command(CLI::App& app, Invocation& invocation) {
   boards->require_subcommand(0, 1);
   add_json_flag(boards, *options);
   boards->footer(kExamples);
-  boards->callback([options, &invocation] {
-    if (!invocation.action) invocation.action = [options] { return list_boards(*options); };
+  boards->callback([boards, options, &invocation] {
+    if (!invocation.action) {
+      invocation.action = [options] { return list_boards(*options); };
+    } else if (options->json) {
+      invocation.action = [boards, action = std::move(invocation.action)] {
+        refuse_json(*boards);
+        return action();
+      };
+    }
   });
 
   add_boards_setup_command(*boards, invocation);

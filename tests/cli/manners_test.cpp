@@ -191,7 +191,11 @@ TEST_F(Manners, OptionsThatMeanNothingAreRefused) {
   expect_refused("inspect m.onnx --steps", "--steps");
   expect_refused("zoo --list --seed 3", "leave out --seed");
   expect_refused("zoo lstm --dynamic --batch 3 -o n.onnx", "leave out --batch");
-  expect_refused("boards add pi 127.0.0.1:1 --json", "--json");
+  for (const char* action :
+       {"add pi 127.0.0.1:1", "remove pi", "setup me@pi", "update pi", "uninstall me@pi"}) {
+    expect_refused(std::string("boards ") + action + " --json", "leave out --json");
+    expect_refused(std::string("boards --json ") + action, "leave out --json");
+  }
   expect_refused("targets --quiet --verbose", "contradict");
   std::ofstream(folder_ / "r.json") << R"({"schema": "gantry-bench"})";
   expect_refused("bench m.onnx --profile --json --top 3", "leave out --top");
