@@ -399,7 +399,8 @@ uint64_t Session::Output::kept_bytes() const {
 }
 
 void Session::Output::let_go_of_kept() {
-  if (!memory->is_held()) memory->shrink(bytes);
+  // A page stays: what this run gave keeps its address, of no bytes too.
+  if (!memory->is_held()) memory->shrink(std::max<uint64_t>(bytes, 1));
   if (spare != nullptr && !spare->is_held()) spare->shrink(0);
 }
 

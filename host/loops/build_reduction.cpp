@@ -175,7 +175,7 @@ Stmt NestBuilder::build_half_update(StageState& state, const Reduction& plan, co
   const auto factors = half_factors(value);
   const bool plain = !state.root && !plan.lane_var.get() && !root->condition.get() &&
                      root->reduce == ReduceKind::kSum && plan.accumulator->dtype == DType::kF32;
-  internal_check(plain && factors, "{}: is no sum of products of f16", state.op().name);
+  internal_check(plain && factors, "{}: is no sum of products of f16, or data choose its terms", state.op().name);
   std::vector<size_t> levels;  // positions in plan.inner
   for (const IterVarPtr& axis : state.stage->summation().half_axes) {
     const auto at = std::find(plan.inner.begin(), plan.inner.end(), state.leaf_index(axis.get()));
