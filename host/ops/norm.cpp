@@ -116,11 +116,15 @@ std::vector<TensorType> infer_group_norm(const Node& node, Function& function) {
   const Dim channels = attrs.normalized > 0 ? Dim(attrs.normalized) : all;
   require(attrs.groups > 0 && !provably_different(mod(channels, attrs.groups), 0),
           "{} channels do not make {} groups", channels.str(), attrs.groups);
+  Dim known = channels;
   for (size_t i = 1; i < 3; ++i) {
     ops::require_same_dtype(node, 0, i);
     require(input_type(node, i).rank() == 1, "scale and bias must be vectors");
-    ops::unify(input_type(node, i).shape[0], channels, function, node, "scale or bias and channels");
+    const Dim fitting =
+        ops::unify(input_type(node, i).shape[0], channels, function, node, "scale or bias and channels");
+    if (fitting.is_constant()) known = fitting;
   }
+  ops::unify(mod(known, attrs.groups), 0, function, node, "channels beside whole groups");
   return {x};
 }
 

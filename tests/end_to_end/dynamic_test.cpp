@@ -20,6 +20,7 @@
 #include "host/zoo/zoo.h"
 #include "tests/end_to_end/networks.h"
 #include "tests/support/compiled_model.h"
+#include "tests/support/interpreted.h"
 
 namespace gantry::end_to_end {
 namespace {
@@ -380,6 +381,35 @@ TEST(Dynamic, UnevenPartsAreThoseOfTheSizeThatRuns) {
       joined.insert(joined.end(), own.begin(), own.end());
     }
     EXPECT_EQ(joined, elements<float>(x)) << n;
+  }
+}
+
+/// What a run ends with: "" where it has results.
+std::string refusal_of(testing::LocalModel& model, const std::vector<ConstantPtr>& inputs) {
+  try {
+    model.run(inputs);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Dynamic, ChannelsThatDoNotMakeGroupsAreRefused) {
+  const Graph graph = parse_graph(
+      "fn @main(%x: Tensor[(1, C, 5), f32], %s: Tensor[(C), f32]) -> Tensor[(1, C, 5), f32] {\n"
+      "  %y = nn.group_norm(%x, %s, %s, groups=2)\n  return %y\n}\n",
+      op_set());
+  testing::LocalModel model(testing::compile_to_bytes(graph));
+  const auto inputs_of = [](int64_t channels) {
+    return std::vector{testing::random_tensor(DType::kF32, {1, channels, 5}, 1),
+                       testing::random_tensor(DType::kF32, {channels}, 2)};
+  };
+  for (const int64_t channels : {1, 3})
+    EXPECT_THAT(refusal_of(model, inputs_of(channels)), HasSubstr("must be a multiple of 2")) << channels;
+  for (const int64_t channels : {2, 4}) {
+    const std::vector<ConstantPtr> inputs = inputs_of(channels);
+    const ConstantPtr expected = testing::interpret_function(graph.main, inputs).at(0);
+    EXPECT_LE(testing::relative_error(*model.run(inputs).at(0), *expected), kTolerance) << channels;
   }
 }
 

@@ -85,5 +85,32 @@ TEST(InstanceNormErrors, MoreChannelsThanThereAreCannotBeNormalised) {
   EXPECT_THROW(infer_and_add(f, op_set().get(nn::instance_norm), attrs, {x, s, s}, {"node"}), Error);
 }
 
+/// The constraints of groups of C channels, whose scale and bias have `scale` elements.
+std::vector<DimConstraint> constraints_of_groups(int64_t groups, const Dim& scale) {
+  Function f;
+  Value* x = f.add_parameter("x", {DType::kF32, {1, Dim::symbol("C"), 4}});
+  Value* s = f.add_parameter("s", {DType::kF32, {scale}});
+  auto attrs = std::make_shared<GroupNormAttrs>();
+  attrs->groups = groups;
+  infer_and_add(f, op_set().get(nn::group_norm), attrs, {x, s, s}, {"node"});
+  return f.constraints;
+}
+
+TEST(GroupNorm, OfOpenChannelsIsOfWholeGroups) {
+  const std::vector<DimConstraint> needed = constraints_of_groups(2, Dim::symbol("C"));
+  ASSERT_EQ(needed.size(), 1U);
+  for (const int64_t c : {0, 1, 2, 3, 4})
+    EXPECT_EQ(needed[0].left.evaluate({{"C", c}}) == needed[0].right.evaluate({{"C", c}}), c % 2 == 0) << c;
+}
+
+TEST(GroupNorm, SaysNothingOfGroupsThatAreWholeAnyway) {
+  EXPECT_TRUE(constraints_of_groups(1, Dim::symbol("C")).empty());
+  const std::vector<DimConstraint> needed = constraints_of_groups(2, 6);
+  ASSERT_EQ(needed.size(), 1U) << "that there are six";
+  EXPECT_EQ(needed[0].left, Dim(6));
+  EXPECT_EQ(needed[0].right, Dim::symbol("C"));
+  EXPECT_THROW(constraints_of_groups(4, 6), Error);
+}
+
 }  // namespace
 }  // namespace gantry
