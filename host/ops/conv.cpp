@@ -136,6 +136,22 @@ const Dim& data_channels(const ConvAttrs& a, const TensorType& data) {
   return data.shape[static_cast<size_t>(channel_axis(a.data_channels_last(), data.rank()))];
 }
 
+/// The data's channels, in whole groups. Where the data leave their number open and the weight lies as in the
+/// model, they are as many as it says.
+Dim channels_of_whole_groups(const Node& node, const ConvAttrs& a, Function& function) {
+  const Dim& channels = data_channels(a, input_type(node, 0));
+  const Shape& weight = input_type(node, 1).shape;
+  require(!provably_different(mod(channels, a.groups), 0), "{} input channels do not make {} groups",
+          channels.str(), a.groups);
+  if (!channels.is_constant() && a.form.plain_weight() && weight.size() == a.spatial_rank() + 2) {
+    const Dim read = weight[1] * a.groups;
+    ops::unify(read, channels, function, node, "weight and data");
+    return read;
+  }
+  ops::unify(mod(channels, a.groups), 0, function, node, "input channels beside whole groups");
+  return channels;
+}
+
 std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   const auto& a = node.attrs_as<ConvAttrs>();
   const TensorType &data = input_type(node, 0), &weight = input_type(node, 1);
@@ -152,13 +168,11 @@ std::vector<TensorType> infer_conv(const Node& node, Function& function) {
   size_t n = a.spatial_rank();
   require(data.shape.size() == n + 2, "the data {} must have {} dimensions for a kernel of {}", data.str(),
           n + 2, n);
-  const Dim& channels_in = data_channels(a, data);
+  const Dim channels_in = channels_of_whole_groups(node, a, function);
   const int64_t block = geometry_of(form.tile_unit).block_depth;
   const bool whole_blocks = channels_in.is_constant() && channels_in.value() % block == 0;
   require(!tiles || winograd_tile(form.algorithm) == 0 || whole_blocks,
           "Winograd's algorithm on tile registers takes input channels in multiples of {}", block);
-  require(!provably_different(mod(channels_in, a.groups), 0), "{} input channels do not make {} groups",
-          channels_in.str(), a.groups);
   require(!provably_different(mod(floordiv(channels_in, a.groups), form.merged_groups), 0),
           "merged_groups divides the {} input channels of a group, which {} does not",
           floordiv(channels_in, a.groups).str(), form.merged_groups);

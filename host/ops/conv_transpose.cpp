@@ -31,7 +31,9 @@ std::vector<TensorType> infer_conv_transpose(const Node& node, Function& functio
           "data {} and weight {} must have {} dimensions", data.str(), weight.str(), n + 2);
   require(a.groups > 0 && !provably_different(mod(data.shape[1], a.groups), 0),
           "{} input channels do not make {} groups", data.shape[1].str(), a.groups);
-  ops::unify(data.shape[1], weight.shape[0], function, node, "input channels of data and weight");
+  const Dim channels =
+      ops::unify(data.shape[1], weight.shape[0], function, node, "input channels of data and weight");
+  ops::unify(mod(channels, a.groups), 0, function, node, "input channels beside whole groups");
   TensorType result = data;
   result.shape[1] = weight.shape[1] * a.groups;
   for (size_t i = 0; i < n; ++i) {

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "host/ops/dense.h"
 #include "host/ops/op.h"
 #include "host/ops/pool.h"
@@ -182,6 +185,57 @@ TEST(Conv, AWeightThatContradictsTheDataIsAnErrorThatNamesTheNode) {
     EXPECT_THAT(error.what(),
                 testing::AllOf(testing::HasSubstr("Conv_7"), testing::HasSubstr("(6, 4, 3, 3)")));
   }
+}
+
+TEST(Conv, OpenChannelsAreAsManyAsTheWeightsOfItsGroupsSay) {
+  const Dim c = Dim::symbol("C"), k = Dim::symbol("K");
+  for (const Dim& per_group : {Dim(1), k}) {
+    Function f;
+    Value* x = f.add_parameter("x", {DType::kF32, {1, 5, 6, c}});
+    Value* w = f.add_parameter("w", {DType::kF32, {4, per_group, 3, 3}});
+    infer_and_add(f, op_set().get(nn::conv), Case{.outputs = 4, .groups = 4}.attrs(), {x, w}, {"conv"});
+    ASSERT_EQ(f.constraints.size(), 1U);
+    EXPECT_EQ(f.constraints[0].left, per_group * 4);
+    EXPECT_EQ(f.constraints[0].right, c);
+  }
+}
+
+TEST(Conv, OpenChannelsMakeGroupsWhereverTheirWeightsLie) {
+  Function f;
+  Value* x = f.add_parameter("x", {DType::kF32, {1, 5, 6, Dim::symbol("C")}});
+  Value* w = f.add_parameter("w", {DType::kF32, {3, 3, Dim::symbol("D")}});
+  auto attrs = Case{.outputs = 4, .groups = 4}.attrs();
+  attrs->form.depthwise_packed = true;
+  infer_and_add(f, op_set().get(nn::conv), attrs, {x, w}, {"conv"});
+  for (const int64_t c : {4, 5, 6, 7, 8}) {
+    const bool hold = std::ranges::all_of(f.constraints, [&](const DimConstraint& each) {
+      const std::map<std::string, int64_t> sizes{{"C", c}, {"D", c}};
+      return each.left.evaluate(sizes) == each.right.evaluate(sizes);
+    });
+    EXPECT_EQ(hold, c % 4 == 0) << c;
+  }
+}
+
+TEST(ConvTranspose, OpenChannelsMakeGroups) {
+  const auto constraints_with = [](const Dim& inputs) {
+    Function f;
+    Value* x = f.add_parameter("x", {DType::kF32, {1, Dim::symbol("C"), 5}});
+    Value* w = f.add_parameter("w", {DType::kF32, {inputs, 2, 3}});
+    auto attrs = std::make_shared<ConvTransposeAttrs>();
+    attrs->kernel = {3};
+    attrs->strides = attrs->dilations = {1};
+    attrs->padding = {0, 0};
+    attrs->output_padding = {0};
+    attrs->groups = 4;
+    infer_and_add(f, op_set().get(nn::conv_transpose), attrs, {x, w}, {"node"});
+    return f.constraints;
+  };
+  EXPECT_EQ(constraints_with(8).size(), 1U) << "that there are eight";
+  EXPECT_THROW(constraints_with(6), Error);
+  const std::vector<DimConstraint> needed = constraints_with(Dim::symbol("C"));
+  ASSERT_EQ(needed.size(), 1U);
+  for (const int64_t c : {4, 5, 6, 8})
+    EXPECT_EQ(needed[0].left.evaluate({{"C", c}}) == needed[0].right.evaluate({{"C", c}}), c % 4 == 0) << c;
 }
 
 TEST(Dense, PackedWeightsGiveTheSameAsPlainOnes) {
