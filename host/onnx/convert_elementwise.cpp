@@ -130,7 +130,6 @@ void convert_pow(NodeImport& n) {
   if (exponent == 1) return n.set(0, n.add(op::identity, {x}));
   if (exponent == 2) return n.set(0, n.add(op::multiply, {x, x}));
   if (exponent == 3) return n.set(0, n.add(op::multiply, {n.add(op::multiply, {x, x}), x}));
-  if (exponent == 0.5) return n.set(0, n.add(op::sqrt, {x}));
   if (exponent == -1) return n.set(0, n.add(op::reciprocal, {x}));
   n.set(0, n.add(op::power, {x, n.input(1)}));
 }

@@ -6,12 +6,14 @@
 //   add(add(%x, @a), @b)                =>   add(%x, add(@a, @b))
 //   divide(%x, sqrt(%y))                =>   multiply(%x, rsqrt(%y))
 //   reciprocal(sqrt(%x))                =>   rsqrt(%x)
+// where power(%x, 0.5) is as good as sqrt(%x).
 #include <algorithm>
 
 #include "host/ops/elementwise.h"
 #include "host/passes/made_of_constants.h"
 #include "host/passes/passes.h"
 #include "host/passes/pattern.h"
+#include "host/passes/strided_view.h"
 
 namespace gantry {
 namespace {
@@ -44,8 +46,18 @@ Rule association(const Op<NoAttrs>& op) {
           }};
 }
 
+/// The square root of %y, also as a power, which differs for -0 and -infinity alone.
+Pattern root(const Pattern& y) {
+  const auto is_half = [](const Value& value) { return constant_scalar(&value) == 0.5; };
+  const Pattern power = node(op::power, {y, constant("half").where(is_half)}).where([](const Value& value) {
+    const Node* made = producer_of(&value, op::power);
+    return made != nullptr && value.type == made->inputs[0]->type;
+  });
+  return either({node(op::sqrt, {y}), power});
+}
+
 std::vector<Rule> fast_rules() {
-  const Pattern root_of_y = node(op::sqrt, {any("y")});
+  const Pattern root_of_y = root(any("y"));
   return {
       {of_floats(node(op::reciprocal, {root_of_y})),
        [](const Builder& build, const Match& m) { return build(op::rsqrt, {m["y"]}); }},

@@ -1,6 +1,6 @@
 // Layer normalisation in steps, as exporters wrote it before ONNX had an op for it:
 //   d = x - mean(x);  y = d / sqrt(mean(d * d) + epsilon) * scale + bias
-// or with a product with the root's reciprocal for the quotient.
+// or with a product with the root's reciprocal for the quotient, and with the root as the power by a half.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -64,18 +64,25 @@ class LayerNormRecognizer {
     return power != nullptr && power->inputs[0] == d && constant_scalar(power->inputs[1]) == 2.0;
   }
 
+  /// A square root, also as a power.
+  static const Node* root_of(const Value* value) {
+    if (const Node* root = producer_of(value, op::sqrt)) return root;
+    const Node* power = producer_of(value, op::power);
+    return power != nullptr && constant_scalar(power->inputs[1]) == 0.5 ? power : nullptr;
+  }
+
   /// d, sqrt(…) and, where the quotient is written as a product, the reciprocal between them.
   struct Quotient {
     Value* d = nullptr;
     const Node *root = nullptr, *reciprocal = nullptr;
   };
   static Quotient quotient_by_root(const Node& node) {
-    if (node.is(op::divide)) return {node.inputs[0], producer_of(node.inputs[1], op::sqrt)};
+    if (node.is(op::divide)) return {node.inputs[0], root_of(node.inputs[1])};
     if (!node.is(op::multiply)) return {};
     for (size_t i : {0, 1}) {
       const Node* reciprocal = producer_of(node.inputs[i], op::reciprocal);
       if (reciprocal == nullptr) continue;
-      return {node.inputs[1 - i], producer_of(reciprocal->inputs[0], op::sqrt), reciprocal};
+      return {node.inputs[1 - i], root_of(reciprocal->inputs[0]), reciprocal};
     }
     return {};
   }

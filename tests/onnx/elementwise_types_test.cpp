@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include "tests/onnx/model_text.h"
 #include "tests/onnx/one_node.h"
 
 namespace gantry {
@@ -80,6 +82,24 @@ TEST(Pow, OfMinusOneToALargeOddIntegerIsMinusOne) {
   EXPECT_THAT(powers_by(DType::kI64, bases,
                         std::vector<int64_t>{16777217, int64_t{1} << 40, (int64_t{1} << 40) + 1, 3}),
               ::testing::ElementsAre(-1, 1, -1, -1));
+}
+
+// As C's pow has it, and unlike the square root.
+TEST(Pow, ByAHalfIsPositiveOfNegativeInfinityAndZero) {
+  const float x[] = {-INFINITY, -0.0F, 0, 4, INFINITY}, expected[] = {INFINITY, 0, 0, 2, INFINITY};
+  for (const char* half : {"data_type: 1 float_data: 0.5", "data_type: 1 dims: 1 float_data: 0.5",
+                           "data_type: 11 double_data: 0.5"}) {
+    const Graph graph = model_text::imported_graph(
+        model_text::open_input("x", "5") + fmt::format("initializer {{ name: 'half' {} }} ", half) +
+            model_text::node("Pow", "x half", "y"),
+        "y");
+    const ConstantPtr given = make_constant({DType::kF32, {5}}, x);
+    const ConstantPtr y = testing::interpret_function(graph.main, {given}).at(0);
+    for (size_t i = 0; i < std::size(x); ++i) {
+      EXPECT_EQ(y->as<float>()[i], expected[i]) << x[i] << ", " << half;
+      EXPECT_FALSE(std::signbit(y->as<float>()[i])) << x[i] << ", " << half;
+    }
+  }
 }
 
 TEST(Reductions, ThatAreNoIntegersAreCutOff) {

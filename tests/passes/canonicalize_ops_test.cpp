@@ -275,6 +275,12 @@ TEST(CanonicalizeOps, LayerNormalisationWithAReciprocalIsRecognised) {
   }
 }
 
+TEST(CanonicalizeOps, LayerNormalisationWithAPowerForTheRootIsRecognised) {
+  std::string text = kLayerNorm + "  return %6\n}";
+  text.replace(text.find("sqrt(%4)"), 8, "power(%4, const(f32, [], [0.5]))");
+  EXPECT_THAT(canonical(text), IsGraph(kPlainNorm));
+}
+
 TEST(CanonicalizeOps, AStepOfLayerNormalisationThatIsReadOutsideKeepsTheSteps) {
   std::string text = kLayerNorm + "  return %6, %1\n}";
   text.replace(text.find("-> Tensor[(N, S, 8), f32]"), 25,

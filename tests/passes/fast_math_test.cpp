@@ -27,6 +27,17 @@ TEST(FastMath, QuotientsBySquareRootsBecomeProducts) {
   EXPECT_EQ(fast("  %r = sqrt(%x)\n  %out = reciprocal(%r)\n"), "  %0 = rsqrt(%x)\n");
 }
 
+TEST(FastMath, APowerByAHalfIsASquareRoot) {
+  const std::string power = "  %r = power(%x, const(f32, [], [0.5]))\n";
+  EXPECT_EQ(fast(power + "  %out = reciprocal(%r)\n"), "  %0 = rsqrt(%x)\n");
+  EXPECT_EQ(fast(power + "  %out = divide(%y, %r)\n"), "  %0 = rsqrt(%x)\n  %1 = multiply(%y, %0)\n");
+  for (const char* other : {"const(f32, [], [0.25])", "const(f32, [1, 1], [0.5])", "%y"}) {
+    const std::string kept = fmt::format("  %p = power(%x, {})\n  %r = reciprocal(%p)\n", other);
+    EXPECT_THAT(fast(kept + "  %out = reshape(%r, shape=(4))\n"), testing::HasSubstr("reciprocal(%p)"))
+        << other;
+  }
+}
+
 TEST(FastMath, ChainsOfConstantsBecomeOne) {
   EXPECT_EQ(fast("  %a = multiply(%x, const(f32, [], [3]))\n  %out = multiply(const(f32, [], [2]), %a)\n"),
             "  %1 = multiply(%x, const(f32, [], [6]))\n");
