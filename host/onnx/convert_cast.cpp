@@ -18,6 +18,17 @@ Value* cast_attributes(NodeImport& n, Value* x, DType to) {
   return n.add(op::cast, {x}, attrs);
 }
 
+constexpr double kLeastPower = 0x1p-127, kLargestPower = 0x1p127;
+
+/// The largest power of two for what lies between it and the next one, to which some of that is nearer. More, and
+/// NaN, stay.
+Value* down_to_largest_power(NodeImport& n, Value* x) {
+  const DType wide = x->type.dtype;
+  const double next = wide == DType::kF32 ? std::numeric_limits<double>::infinity() : 2 * kLargestPower;
+  Value* is_below = n.add(op::less, {x, n.scalar(wide, next)});
+  return n.add(op::where, {is_below, n.add(op::minimum, {x, n.scalar(wide, kLargestPower)}), x});
+}
+
 /// To powers of two, by round_mode: a step from the nearest where that is on the wrong side. The table of Cast's
 /// documentation: 0, and what is less than the least power, become that or (not saturating) NaN.
 Value* cast_to_exponent(NodeImport& n, Value* x, bool saturate) {
@@ -27,12 +38,13 @@ Value* cast_to_exponent(NodeImport& n, Value* x, bool saturate) {
     n.fail("its round_mode is '{}', not up, down or nearest", mode);
   if (x->type.dtype != DType::kF64) x = n.cast(x, DType::kF32);
   const DType wide = x->type.dtype;
-  const double least = 0x1p-127, largest = 0x1p127;
   if (saturate) {
     auto attrs = std::make_shared<ClipAttrs>();
-    attrs->min = least;
-    attrs->max = largest;
+    attrs->min = kLeastPower;
+    attrs->max = kLargestPower;
     x = n.add(op::clip, {x}, attrs);
+  } else if (mode == "down") {
+    x = down_to_largest_power(n, x);
   }
   Value* power = n.cast(n.cast(x, kTo), wide);
   if (mode != "nearest") {
@@ -42,7 +54,7 @@ Value* cast_to_exponent(NodeImport& n, Value* x, bool saturate) {
     power = n.add(op::where, {is_off, next, power});
   }
   if (!saturate) {
-    Value* too_small = n.add(op::less, {x, n.scalar(wide, least)});
+    Value* too_small = n.add(op::less, {x, n.scalar(wide, kLeastPower)});
     Value* nan = n.scalar(wide, std::numeric_limits<double>::quiet_NaN());
     power = n.add(op::where, {too_small, nan, power});
   }

@@ -138,6 +138,20 @@ TEST(Cast, RoundsToPowersOfTwoByItsMode) {
   }
 }
 
+TEST(Cast, RoundsDownToTheLargestPowerOfTwoWithoutSaturation) {
+  const Floats x{0x1.8p127F, 0x1.ccp127F, 0x1.3p127F, 0x1p127F, INFINITY, NAN, -1};
+  OneNode node("", "Cast", 24);
+  node.input<float>(DType::kF32, {7}, x).with("to", int64_t{24}).with("saturate", int64_t{0});
+  EXPECT_THAT(node.with("round_mode", "down").run<uint8_t>(DType::kF8E8M0FNU),
+              ::testing::ElementsAre(0xfe, 0xfe, 0xfe, 0xfe, 0xff, 0xff, 0xff));
+  OneNode of_doubles("", "Cast", 24);
+  of_doubles.input<double>(DType::kF64, {4}, {0x1.8p127, 0x1.fffffffffffffp127, 0x1p128, 0x1p-127})
+      .with("to", int64_t{24})
+      .with("saturate", int64_t{0});
+  EXPECT_THAT(of_doubles.with("round_mode", "down").run<uint8_t>(DType::kF8E8M0FNU),
+              ::testing::ElementsAre(0xfe, 0xfe, 0xff, 0));
+}
+
 TEST(QLinear, AddAndMulBroadcastWhatTheyReadAsFloats) {
   const Bytes a = random_bytes<uint8_t>(12, 1), b = random_bytes<uint8_t>(4, 2);
   for (const bool adds : {true, false}) {
