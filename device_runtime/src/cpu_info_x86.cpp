@@ -20,12 +20,14 @@ struct Leaf {
   unsigned registers[4] = {};
 };
 
+// Names lie in the tables: a pointer to each would be the loader's work too.
 struct FeatureBit {
-  unsigned leaf, subleaf;
+  uint32_t leaf;
+  uint8_t subleaf;
   Register where;
   uint8_t bit;
   Needs needs;
-  const char* name;
+  char name[16];
 };
 
 constexpr FeatureBit kFeatures[] = {
@@ -115,9 +117,9 @@ bool request_amx() {
 }
 
 struct ModelName {
-  unsigned family;
-  unsigned first_model, last_model;
-  const char* name;
+  uint8_t family;
+  uint8_t first_model, last_model;
+  char name[16];
 };
 
 constexpr ModelName kIntelModels[] = {

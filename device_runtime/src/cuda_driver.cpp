@@ -12,9 +12,10 @@ namespace {
 /// CUDA 11.4: the oldest whose graphs and events have what the runtime uses. JetPack 5 has it.
 constexpr int kOldestDriver = 11040;
 
+// Names lie in the table: a pointer to each would be the loader's work too.
 struct EntryPoint {
-  const char* name;
-  size_t offset;  ///< of the function pointer in Driver
+  char name[30];
+  uint16_t offset;  ///< of the function pointer in Driver
 };
 
 #define GANTRY_ENTRY(member, name) \

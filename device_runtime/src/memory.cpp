@@ -9,83 +9,94 @@
 
 #include <algorithm>
 #include <string_view>
-#include <vector>
 
 #include "device_runtime/src/small_file.h"
 
 namespace gantry::runtime {
 namespace {
 
-/// The number behind the name in text of lines "name number"; 0 if it is not there.
-uint64_t number_of(const std::string& text, const std::string& name) {
-  const size_t at = ("\n" + text).find("\n" + name);
-  return at == std::string::npos ? 0 : strtoull(text.c_str() + at + name.size(), nullptr, 10);
+/// What stands behind the name in text of lines "name number"; 0 if it is not there.
+uint64_t number_of(const std::string& text, const char* name) {
+  const size_t length = strlen(name);
+  for (const char* line = text.c_str(); line != nullptr; line = strchr(line, '\n')) {
+    if (*line == '\n') ++line;
+    if (strncmp(line, name, length) == 0) return strtoull(line + length, nullptr, 10);
+  }
+  return 0;
 }
 
 /// How a version of Linux's control groups shows memory, in bytes.
 struct GroupVersion {
-  const char* controller;  ///< by which /proc/self/cgroup names the group; "" for version 2
-  const char* mount;
-  const char *limit, *used;    ///< files of a group, itself and those within it together
-  const char *files, *shared;  ///< lines of its memory.stat: cached files, and shared memory among them
+  char controller[8];  ///< by which /proc/self/cgroup names the group; "" for version 2
+  char mount[24];
+  char limit[24], used[24];    ///< files of a group, itself and those within it together
+  char files[16], shared[16];  ///< lines of its memory.stat: cached files, and shared memory among them
 };
 constexpr GroupVersion kGroupVersions[] = {
-    {"", "/sys/fs/cgroup", "/memory.max", "/memory.current", "file ", "shmem "},
-    {"memory", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_cache ",
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "file ", "shmem "},
+    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache ",
      "total_shmem "},
 };
 
-struct GroupLimit {
-  std::string folder;
-  const GroupVersion* version;
-  uint64_t bytes;
-};
+/// Whether the words, which commas part, have that one among them; none are one that is empty.
+bool has_word(std::string_view words, std::string_view word) {
+  for (;;) {
+    const size_t comma = words.find(',');
+    if (words.substr(0, comma) == word) return true;
+    if (comma == std::string_view::npos) return false;
+    words.remove_prefix(comma + 1);
+  }
+}
 
 /// The group of that controller in the text of /proc/self/cgroup, lines "number:controllers:path", below its
 /// mount: "/system.slice/x.service", "" for the root or where there is none.
-std::string own_group(const std::string& text, std::string_view controller) {
-  const std::string wanted = "," + std::string(controller) + ",";
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    at = end + 1;
+std::string_view own_group(std::string_view text, std::string_view controller) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
     const size_t name = line.find(':') + 1, path = line.find(":/", name);
-    if (name == 0 || path == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(name, path - name) + ",";
-    if (controllers.find(wanted) == std::string::npos) continue;
-    return path + 2 == line.size() ? "" : line.substr(path + 1);
+    if (name == 0 || path == std::string_view::npos || !has_word(line.substr(name, path - name), controller)) continue;
+    return path + 2 == line.size() ? std::string_view() : line.substr(path + 1);
   }
-  return "";
+  return {};
 }
 
-/// Limits of this process's control groups and of those around them, up to what is mounted: in a container
-/// with a namespace of its own, or where its own group is mounted as the root, that is all there is.
-std::vector<GroupLimit> group_limits(const std::string& root) {
-  std::vector<GroupLimit> limits;
-  const std::string groups = read_small_file(root + "/proc/self/cgroup");
-  for (const GroupVersion& version : kGroupVersions) {
-    std::string path = own_group(groups, version.controller);
-    for (bool more = true; more;) {
-      std::string folder = root + version.mount + path;
-      const auto limit = read_small_number(folder + version.limit);  // none where it is "max"
-      if (limit && *limit > 0) limits.push_back({std::move(folder), &version, static_cast<uint64_t>(*limit)});
-      more = !path.empty();
-      if (more) path.erase(path.rfind('/'));
-    }
-  }
-  return limits;
+/// The number in a file of a group.
+std::optional<int64_t> group_number(const std::string& folder, const char* file) {
+  return read_small_number(format_text("%s/%s", folder.c_str(), file));
 }
 
-/// What the group may still take, in bytes.
-uint64_t left_of(const GroupLimit& group) {
-  const auto used = read_small_number(group.folder + group.version->used).value_or(0);
+/// What the group may still take of that limit, in bytes.
+uint64_t left_of(const std::string& folder, const GroupVersion& version, uint64_t limit) {
+  const int64_t used = group_number(folder, version.used).value_or(0);
   // The group's use includes cached files, which give way; shared memory counts as a file, and does not.
-  const std::string parts = read_small_file(group.folder + "/memory.stat");
-  const uint64_t files = number_of(parts, group.version->files);
-  const uint64_t shared = number_of(parts, group.version->shared);
+  const std::string parts = read_small_file(format_text("%s/memory.stat", folder.c_str()));
+  const uint64_t files = number_of(parts, version.files), shared = number_of(parts, version.shared);
   const auto held = static_cast<uint64_t>(std::max<int64_t>(used, 0));
   const uint64_t stays = held - std::min(held, files - std::min(files, shared));
-  return group.bytes - std::min(group.bytes, stays);
+  return limit - std::min(limit, stays);
+}
+
+enum class Share { kAll, kLeft };
+
+/// The least of `most` and what this process's control groups and those around them allow, up to what is
+/// mounted: in a container with a namespace of its own, or where its own group is mounted as the root, that is
+/// all there is. All of their limits, or what is left of them, in bytes.
+uint64_t least_of_groups(const std::string& root, uint64_t most, Share share) {
+  const std::string groups = read_small_file(format_text("%s/proc/self/cgroup", root.c_str()));
+  for (const GroupVersion& version : kGroupVersions) {
+    std::string_view path = own_group(groups, version.controller);
+    for (bool more = true; more;) {
+      const std::string folder =
+          format_text("%s%s%.*s", root.c_str(), version.mount, static_cast<int>(path.size()), path.data());
+      const int64_t limit = group_number(folder, version.limit).value_or(0);  // none where it is "max"
+      const auto bytes = static_cast<uint64_t>(limit);
+      if (limit > 0) most = std::min(most, share == Share::kAll ? bytes : left_of(folder, version, bytes));
+      more = !path.empty();
+      if (more) path = path.substr(0, path.rfind('/'));
+    }
+  }
+  return most;
 }
 
 struct Unmapper {
@@ -172,28 +183,21 @@ bool has_huge_pages() {
 uint64_t usable_memory_bytes(const std::string& root) {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGESIZE);
-  uint64_t total = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
-  for (const GroupLimit& group : group_limits(root)) {
-    if (total == 0 || group.bytes < total) total = group.bytes;
-  }
-  return total;
+  const bool known = pages > 0 && page > 0;
+  const uint64_t total = known ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : UINT64_MAX;
+  const uint64_t least = least_of_groups(root, total, Share::kAll);
+  return least == UINT64_MAX ? 0 : least;
 }
 
 // Not getrusage(): its peak counts what the process was before exec(), too.
 uint64_t peak_resident_memory_bytes() {
-  const std::string text = read_small_file("/proc/self/status");
-  constexpr char kField[] = "VmHWM:";
-  const size_t at = text.find(kField);
-  if (at == std::string::npos) return 0;
-  return strtoull(text.c_str() + at + sizeof kField - 1, nullptr, 10) * 1024;
+  return number_of(read_small_file("/proc/self/status"), "VmHWM:") * 1024;
 }
 
 std::optional<uint64_t> available_memory_bytes(const std::string& root) {
-  const std::string text = read_small_file(root + "/proc/meminfo");
+  const std::string text = read_small_file(format_text("%s/proc/meminfo", root.c_str()));
   if (text.find("MemAvailable:") == std::string::npos) return std::nullopt;
-  uint64_t bytes = number_of(text, "MemAvailable:") * 1024;
-  for (const GroupLimit& group : group_limits(root)) bytes = std::min(bytes, left_of(group));
-  return bytes;
+  return least_of_groups(root, number_of(text, "MemAvailable:") * 1024, Share::kLeft);
 }
 
 }  // namespace gantry::runtime
