@@ -21,6 +21,7 @@
 #include <map>
 #include <set>
 
+#include "host/loops/local_copier.h"
 #include "host/loops/loop_limits.h"
 #include "host/loops/lower.h"
 #include "host/tensor/conjunction.h"
@@ -93,45 +94,15 @@ class Stripper : public StmtMutator {
 };
 
 /// A copy with local buffers of its own, whose names end in `suffix`.
-class LocalCopier : public StmtMutator {
+class VersionCopier : public LocalCopier {
  public:
-  explicit LocalCopier(std::string suffix) : suffix_(std::move(suffix)) {}
+  explicit VersionCopier(std::string suffix) : suffix_(std::move(suffix)) {}
 
  protected:
-  Stmt mutate_allocate(const AllocateNode* node, const Stmt&) override {
-    auto copy = std::make_shared<BufferNode>(*node->buffer);
-    copy->name += suffix_;
-    buffers_[node->buffer.get()] = copy;
-    return allocate(copy, mutate_stmt(node->body));
-  }
-  Stmt mutate_store(const StoreNode* node, const Stmt& self) override {
-    auto it = buffers_.find(node->buffer.get());
-    if (it == buffers_.end()) return StmtMutator::mutate_store(node, self);
-    return store(it->second, mutate(node->index), mutate(node->value), mutate(node->predicate));
-  }
-  Expr mutate_load(const LoadNode* node, const Expr& self) override {
-    auto it = buffers_.find(node->buffer.get());
-    if (it == buffers_.end()) return StmtMutator::mutate_load(node, self);
-    return load(it->second, mutate(node->index), mutate(node->predicate));
-  }
-  Stmt mutate_tile(const TileNode* node, const Stmt& self) override {
-    auto it = node->buffer ? buffers_.find(node->buffer.get()) : buffers_.end();
-    if (it == buffers_.end()) return StmtMutator::mutate_tile(node, self);
-    auto copy = std::make_shared<TileNode>(*node);
-    copy->buffer = it->second;
-    copy->index = mutate(node->index);
-    copy->stride = mutate(node->stride);
-    return copy;
-  }
-  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self) override {
-    auto it = buffers_.find(node->buffer.get());
-    if (it == buffers_.end()) return StmtMutator::mutate_prefetch(node, self);
-    return prefetch(it->second, mutate(node->index), node->fetch);
-  }
+  std::string suffix() override { return suffix_; }
 
  private:
   std::string suffix_;
-  std::unordered_map<const BufferNode*, Buffer> buffers_;
 };
 
 /// Loops over the rows of a tile, of which conditions let the first ones through.
@@ -292,7 +263,7 @@ class Partitioner {
         for (const Candidate& c : taken) {
           for (const ExprNode* original : c.originals) kept_[original].push_back(c.hoisted);
         }
-        Stmt rest = LocalCopier(".tail").mutate_stmt(partition_inside(s));
+        Stmt rest = VersionCopier(".tail").mutate_stmt(partition_inside(s));
         kept_ = kept_outside;
         return if_stmt(condition, full, rest);
       }
@@ -319,7 +290,7 @@ class Partitioner {
     Stmt versions;
     for (int64_t n = 1; n <= rows; ++n) {
       Stmt version = partition(FirstRows(loops, c.originals, n).mutate_stmt(s));
-      if (n < rows) version = LocalCopier(fmt::format(".rows{}", n)).mutate_stmt(version);
+      if (n < rows) version = VersionCopier(fmt::format(".rows{}", n)).mutate_stmt(version);
       versions = if_stmt(loops.at(n - 1, simplifier_), version, versions);
     }
     return versions;

@@ -7,6 +7,7 @@
 // where guards then depend on unrolled loops alone and vanish at compile time.
 #include <algorithm>
 
+#include "host/loops/local_copier.h"
 #include "host/loops/lower.h"
 #include "host/tensor/conjunction.h"
 #include "host/tensor/fold.h"
@@ -45,7 +46,7 @@ int64_t count_stores(const Stmt& s) {
 }
 
 /// A copy for one iteration, with local buffers and inner loop variables of its own.
-class IterationCopier : public StmtMutator {
+class IterationCopier : public LocalCopier {
  public:
   IterationCopier(const VarNode* var, Expr value) { values_[var] = std::move(value); }
 
@@ -56,36 +57,7 @@ class IterationCopier : public StmtMutator {
     values_[node->var.as<VarNode>()] = var;
     return for_loop_like(*node, var, low, extent, mutate_stmt(node->body));
   }
-  Stmt mutate_allocate(const AllocateNode* node, const Stmt&) override {
-    auto copy = std::make_shared<BufferNode>(*node->buffer);
-    copy->name += ".edge";
-    buffers_[node->buffer.get()] = copy;
-    return allocate(copy, mutate_stmt(node->body));
-  }
-  Stmt mutate_store(const StoreNode* node, const Stmt&) override {
-    auto it = buffers_.find(node->buffer.get());
-    return store(it == buffers_.end() ? node->buffer : it->second, mutate(node->index), mutate(node->value),
-                 mutate(node->predicate));
-  }
-  Expr mutate_load(const LoadNode* node, const Expr&) override {
-    auto it = buffers_.find(node->buffer.get());
-    return load(it == buffers_.end() ? node->buffer : it->second, mutate(node->index),
-                mutate(node->predicate));
-  }
-  Stmt mutate_tile(const TileNode* node, const Stmt& self) override {
-    auto it = node->buffer ? buffers_.find(node->buffer.get()) : buffers_.end();
-    if (it == buffers_.end()) return StmtMutator::mutate_tile(node, self);
-    auto copy = std::make_shared<TileNode>(*node);
-    copy->buffer = it->second;
-    copy->index = mutate(node->index);
-    copy->stride = mutate(node->stride);
-    return copy;
-  }
-  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt& self) override {
-    auto it = buffers_.find(node->buffer.get());
-    if (it == buffers_.end()) return StmtMutator::mutate_prefetch(node, self);
-    return prefetch(it->second, mutate(node->index), node->fetch);
-  }
+  std::string suffix() override { return ".edge"; }
   Expr mutate_var(const VarNode* node, const Expr& self) override {
     auto it = values_.find(node);
     return it == values_.end() ? self : it->second;
@@ -93,7 +65,6 @@ class IterationCopier : public StmtMutator {
 
  private:
   std::unordered_map<const VarNode*, Expr> values_;
-  std::unordered_map<const BufferNode*, Buffer> buffers_;
 };
 
 class Peeler : public StmtMutator {

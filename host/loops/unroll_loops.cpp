@@ -1,3 +1,4 @@
+#include "host/loops/local_copier.h"
 #include "host/loops/lower.h"
 #include "host/tensor/fold.h"
 
@@ -7,7 +8,7 @@ namespace {
 /// Iterations that one kernel may write out; loops beyond it stay loops.
 constexpr int64_t kMaxIterations = 20000;
 
-class Unroller : public StmtMutator {
+class Unroller : public LocalCopier {
  protected:
   Stmt mutate_for(const ForNode* node, const Stmt& self) override {
     Expr low = mutate(node->low), extent = mutate(node->extent);
@@ -32,53 +33,9 @@ class Unroller : public StmtMutator {
 
   /// Every copy of a body has local buffers of its own.
   Stmt mutate_allocate(const AllocateNode* node, const Stmt& self) override {
-    if (copying_ == 0) return StmtMutator::mutate_allocate(node, self);
-    auto copy = std::make_shared<BufferNode>(*node->buffer);
-    copy->name += "." + std::to_string(copies_++);
-    buffers_[node->buffer.get()] = copy;
-    Stmt body = mutate_stmt(node->body);
-    buffers_.erase(node->buffer.get());
-    return allocate(copy, body);
+    return copying_ == 0 ? StmtMutator::mutate_allocate(node, self) : LocalCopier::mutate_allocate(node, self);
   }
-
-  Stmt mutate_store(const StoreNode* node, const Stmt& self) override {
-    auto it = buffers_.find(node->buffer.get());
-    if (it == buffers_.end()) return StmtMutator::mutate_store(node, self);
-    return store(it->second, mutate(node->index), mutate(node->value), mutate(node->predicate));
-  }
-
-  Expr mutate_load(const LoadNode* node, const Expr& self) override {
-    auto it = buffers_.find(node->buffer.get());
-    if (it == buffers_.end()) return StmtMutator::mutate_load(node, self);
-    return load(it->second, mutate(node->index), mutate(node->predicate));
-  }
-
-  Stmt mutate_shuffle(const ShuffleNode* node, const Stmt&) override {
-    return shuffle(renamed(node->target), mutate(node->index), mutate(node->value), node->lane_mask);
-  }
-
-  Stmt mutate_mma(const MmaNode* node, const Stmt&) override {
-    return mma(node->shape, renamed(node->d), mutate(node->d_index), renamed(node->a), mutate(node->a_index),
-               renamed(node->b), mutate(node->b_index));
-  }
-
-  Stmt mutate_tile(const TileNode* node, const Stmt& self) override {
-    if (!node->buffer) return self;
-    auto copy = std::make_shared<TileNode>(*node);
-    copy->buffer = renamed(node->buffer);
-    copy->index = mutate(node->index);
-    copy->stride = mutate(node->stride);
-    return copy;
-  }
-
-  Stmt mutate_prefetch(const PrefetchNode* node, const Stmt&) override {
-    return prefetch(renamed(node->buffer), mutate(node->index), node->fetch);
-  }
-
-  Stmt mutate_transpose(const TransposeNode* node, const Stmt&) override {
-    return transpose_block(renamed(node->rows), renamed(node->source), mutate(node->index),
-                           mutate(node->stride), node->side);
-  }
+  std::string suffix() override { return "." + std::to_string(copies_++); }
 
   Expr mutate_var(const VarNode* node, const Expr& self) override {
     auto it = bindings_.find(node);
@@ -86,13 +43,7 @@ class Unroller : public StmtMutator {
   }
 
  private:
-  Buffer renamed(const Buffer& buffer) const {
-    auto it = buffers_.find(buffer.get());
-    return it == buffers_.end() ? buffer : it->second;
-  }
-
   std::unordered_map<const VarNode*, Expr> bindings_;
-  std::unordered_map<const BufferNode*, Buffer> buffers_;
   int64_t iterations_ = 0;
   int copying_ = 0, copies_ = 0;
 };

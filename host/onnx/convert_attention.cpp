@@ -5,7 +5,7 @@
 
 #include "host/onnx/attention_core.h"
 #include "host/onnx/converters.h"
-#include "host/onnx/dim_bounds.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/rotary.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/scatter.h"
@@ -63,8 +63,7 @@ Term widened_mask(AttentionCore& core, const Term& mask) {
   const bool boolean = mask.dtype() == DType::kBool;
   const double never = boolean ? 0 : -std::numeric_limits<double>::infinity();
   const Term widened = concatenated({mask, Term::filled(n, mask.dtype(), never, rest)}, -1);
-  if (const Dim least = smaller(have, keys); !(least == have))
-    n.function().constraints.push_back({least, have, n.name()});
+  require_at_most(n, have, keys);
   return widened.sliced(-1, 0, keys);  // for the sizes that are taken it is of no more
 }
 

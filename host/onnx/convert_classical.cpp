@@ -7,6 +7,7 @@
 #include "host/onnx/converters.h"
 #include "host/onnx/data_axes.h"
 #include "host/onnx/ml_scores.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/texts.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/reduce.h"
@@ -239,8 +240,7 @@ void convert_zip_map(NodeImport& n) {
   if (scores.rank() > 2) n.fail("its data {} should have at most 2 dimensions", n.type(0).str());
   if (scores.rank() == 0 || provably_different(scores.dim(-1), labels))
     n.fail("has {} labels for data {}", labels, n.type(0).str());
-  if (!(scores.dim(-1) == Dim(labels)))
-    n.function().constraints.push_back({scores.dim(-1), labels, n.name()});
+  require_equal(n, scores.dim(-1), labels);
   n.warn(fmt::format(
       "node {} (ZipMap): instead of a sequence of maps there is a matrix, a row for each map, with a column "
       "for each entry of {}, in their order",

@@ -5,6 +5,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/loop_body.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/term.h"
 
 namespace gantry {
@@ -45,7 +46,7 @@ Dim common_extent(NodeImport& n, const std::vector<Term>& inputs, int64_t axis, 
     const Dim own = x.dim(axis);
     if (provably_different(own, extent))
       n.fail("its inputs have {} and {} {}", extent.str(), own.str(), what);
-    if (!(own == extent)) n.function().constraints.push_back({own, extent, n.name()});
+    require_equal(n, own, extent);
   }
   return extent;
 }

@@ -2,6 +2,7 @@
 #include "device_runtime/builtins/pattern.h"
 #include "host/graph/strings.h"
 #include "host/onnx/converters.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/term.h"
 #include "host/onnx/texts.h"
 #include "host/ops/text.h"
@@ -48,8 +49,7 @@ void convert_string_normalizer(NodeImport& n) {
   if (given.rank() != 1 && !is_row) n.fail("its data {} are neither words nor a row of them", given.str());
   if (is_row && provably_different(given.shape[0], 1))
     n.fail("its data {} are more than one row", given.str());
-  if (is_row && !(given.shape[0] == Dim(1)))
-    n.function().constraints.push_back({given.shape[0], 1, n.name()});
+  if (is_row) require_equal(n, given.shape[0], 1);
   Value* words = is_row ? n.reshape(n.input(0), {element_count(given.shape)}) : n.input(0);
   std::vector<Value*> inputs{words};
   if (const std::vector<std::string> stopwords = n.text_list("stopwords"); !stopwords.empty())

@@ -187,8 +187,7 @@ void Importer::call_function(const onnx::FunctionProto& function, const onnx::No
   if (nodes_of_call(function, 0) > kMostCalledNodes)
     user_error(
         "node {}: its function, with those that it calls, has more than {} nodes, calls itself, or is more "
-        "than "
-        "{} deep",
+        "than {} deep",
         name, kMostCalledNodes, kDeepestNesting);
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
     throw BrokenModel(

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "host/graph/strings.h"
-#include "host/onnx/dim_bounds.h"
+#include "host/onnx/required_dims.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/builder.h"
 #include "host/ops/reduce.h"
@@ -13,17 +13,6 @@ namespace {
 
 Dim volume(const Term& x) {
   return element_count(x.shape());
-}
-
-/// A constraint where the order is not certain.
-void require_at_most(NodeImport& n, const Dim& a, const Dim& most) {
-  if (!certainly_at_most(a, most)) n.function().constraints.push_back({min(a, most), a, n.name()});
-}
-void require_at_least(NodeImport& n, const Dim& a, const Dim& least) {
-  if (!certainly_at_most(least, a)) n.function().constraints.push_back({max(a, least), a, n.name()});
-}
-void require_equal(NodeImport& n, const Dim& a, const Dim& b) {
-  if (!(a == b)) n.function().constraints.push_back({a, b, n.name()});
 }
 
 /// The number under the node's name, which is what errors show.
