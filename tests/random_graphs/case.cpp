@@ -65,6 +65,13 @@ double random_number(Choices& choices, bool special, double scale) {
 
 }  // namespace
 
+const Value* parameter_of_symbol(const std::vector<Value*>& parameters, const std::string& symbol) {
+  const auto found = std::ranges::find_if(parameters, [&](const Value* parameter) {
+    return std::ranges::find(parameter->type.shape, Dim::symbol(symbol)) != parameter->type.shape.end();
+  });
+  return found == parameters.end() ? nullptr : *found;
+}
+
 Graph bound(const Graph& graph, const std::map<std::string, int64_t>& symbols) {
   Graph result = clone_graph(graph);
   SymbolBinder binder(symbols);

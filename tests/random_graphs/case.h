@@ -19,6 +19,8 @@ struct Case {
   Case clone() const { return {seed, clone_graph(graph), symbols, special}; }
 };
 
+/// The parameter that has the symbol as an axis: what compiled code learns it from; null where none has.
+const Value* parameter_of_symbol(const std::vector<Value*>& parameters, const std::string& symbol);
 /// The graph with every dimension a number, in types and attributes.
 Graph bound(const Graph& graph, const std::map<std::string, int64_t>& symbols);
 /// Data for the parameters of a graph without symbols, in order.

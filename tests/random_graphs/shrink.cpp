@@ -12,7 +12,20 @@
 namespace gantry::random_graphs {
 namespace {
 
-/// Nodes that no output needs, and constants and parameters that nothing reads, go.
+/// Adds to what is needed, of each symbol that only unneeded parameters have as an axis, one of these.
+void keep_symbols(const Function& f, std::set<const Value*>& needed) {
+  for (const Value* parameter : f.parameters) {
+    for (const Dim& dim : parameter->type.shape) {
+      if (!dim.is_symbol()) continue;
+      std::vector<Value*> kept = f.parameters;
+      std::erase_if(kept, [&](const Value* v) { return !needed.contains(v); });
+      if (!parameter_of_symbol(kept, dim.str())) needed.insert(parameter);
+    }
+  }
+}
+
+/// Nodes that no output needs, and constants and parameters that nothing reads, go, but for those that alone
+/// have a symbol as an axis.
 void drop_unused(Function& f) {
   std::set<const Value*> needed(f.outputs.begin(), f.outputs.end());
   for (size_t i = f.nodes().size(); i-- > 0;) {
@@ -24,6 +37,7 @@ void drop_unused(Function& f) {
     return std::ranges::none_of(node.results, [&](const Value* v) { return needed.contains(v); });
   });
   f.drop_unused_constants();
+  keep_symbols(f, needed);
   std::erase_if(f.parameters, [&](const Value* v) { return !needed.contains(v); });
 }
 

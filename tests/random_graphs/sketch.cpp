@@ -1,6 +1,7 @@
 #include "tests/random_graphs/sketch.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "host/ops/movement.h"
@@ -172,6 +173,10 @@ bool Sketch::finish(Case& result) {
   main.outputs = returned();
   for (size_t i = 0; i < main.outputs.size(); ++i) main.output_names.push_back("y" + std::to_string(i));
   main.drop_unused_constants();
+  for (const std::string& symbol : symbols_ | std::views::keys) {
+    // Attributes may mention what no parameter has drawn: compiled code could not learn it.
+    if (!parameter_of_symbol(main.parameters, symbol)) parameter({DType::kF32, {Dim::symbol(symbol)}});
+  }
   for (const DimConstraint& constraint : main.constraints) {
     if (extent(constraint.left) != extent(constraint.right)) return false;
   }
