@@ -130,7 +130,7 @@ class TargetForms : public FormSet {
   /// Networks repeat their layers, and a model may look at hundreds of plans for an answer: what depends on a node's
   /// attributes and types alone is asked once.
   std::vector<FormOption> options(const FormQuestion& question) const override {
-    if (reads_weights(question)) return found(question);
+    if (looks_beyond_types(question)) return found(question);
     const auto [known, is_new] = known_.try_emplace(key_of(question));
     if (is_new) known->second = found(question);
     return known->second;
@@ -186,9 +186,10 @@ class TargetForms : public FormSet {
     return options;
   }
 
-  bool reads_weights(const FormQuestion& question) const {
+  bool looks_beyond_types(const FormQuestion& question) const {
     return std::ranges::any_of(kForms, [&](const ListedForm& listed) {
-      return listed.form->reads_weights && is_for(*listed.form, context_.target) && possible(*listed.form, question);
+      return listed.form->looks_beyond_types && is_for(*listed.form, context_.target) &&
+             possible(*listed.form, question);
     });
   }
 

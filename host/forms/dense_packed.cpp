@@ -219,7 +219,7 @@ extern const Form dense_packed_form{
     .refused = refused,
     .hopeless = hopeless,
     .bids = bids,
-    .reads_weights = true,
+    .looks_beyond_types = true,
     .apply = apply,
     .made =
         [](const Node& node, const Decision& by) {

@@ -102,7 +102,7 @@ struct Form {
   /// In the order in which they are looked at; null: it is only for who asks for it.
   std::vector<Bid> (*bids)(const FormQuestion&, const FormContext&) = nullptr;
   /// Its bids depend on the values of the weights, or on what makes the data, and not on types alone.
-  bool reads_weights = false;
+  bool looks_beyond_types = false;
   /// How images lie under a decision; null: as the model has them.
   NodeOrders (*orders)(const FormCase&) = nullptr;
   /// By a decision that fits; null: the node stays as it is.
