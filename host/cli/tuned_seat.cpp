@@ -8,6 +8,7 @@
 
 #include "host/cli/expectation.h"
 #include "host/cli/machine_jobs.h"
+#include "host/cli/text.h"
 #include "rpc/error.h"
 
 namespace gantry::cli {
@@ -26,6 +27,17 @@ std::chrono::milliseconds patience(double runs, double untuned_ms) {
 
 /// That count_process makes.
 constexpr double kRunsOfACount = 3;
+
+/// Of a machine that does not take one of two programs beside the other: its own words do not tell that there
+/// are two.
+rpc::Error both_need_room(const rpc::Error& error, const runtime::SharedBytes& base,
+                          const runtime::SharedBytes& trial) {
+  const size_t bytes = base.bytes.size() + trial.bytes.size();
+  return {error.kind(),
+          fmt::format("{} (tuning keeps two programs of the model there at once, {} together)", error.what(),
+                      bytes_text(static_cast<double>(bytes))),
+          error.unsupported()};
+}
 
 }  // namespace
 
@@ -99,7 +111,13 @@ double TunedSeat::take_turn() {
 }
 
 void TunedSeat::start(Execution& execution) {
-  restart(execution, options_);
+  try {
+    restart(execution, options_);
+  } catch (const rpc::Error& error) {
+    const Execution& other = &execution == &base_ ? trial_ : base_;
+    if (error.kind() != rpc::ErrorKind::kRetry || !other.machine) throw;
+    throw both_need_room(error, base_.module.bytes, trial_.module.bytes);
+  }
   turn_->join(*execution.machine);
 }
 

@@ -28,11 +28,13 @@ std::string text_of(int error) {
   return is_full(error) ? "its disk is full" : std::strerror(error);
 }
 
+constexpr const char* kAdvice = "; free some space there, or start gantry-device with another --cache";
+
 /// By the errno of now.
 Error cannot_write(const std::filesystem::path& cache) {
   const int error = errno;
-  return Error(kind_of(error),
-               "the board cannot write to its cache " + cache.string() + ": " + text_of(error));
+  const std::string why = text_of(error) + (is_full(error) ? kAdvice : "");
+  return Error(kind_of(error), "the board cannot write to its cache " + cache.string() + ": " + why);
 }
 
 std::uint64_t size_of(int file) {
@@ -118,8 +120,7 @@ void SegmentCache::Upload::give_up(int error) {
   writer_.reset();
   file_.reset();
   throw Error(kind_of(error), "the board cannot store the module in " + cache_.directory().string() + ": " +
-                                  text_of(error) +
-                                  "; free some space there, or start gantry-device with another --cache");
+                                  text_of(error) + kAdvice);
 }
 
 UniqueFd SegmentCache::Upload::finish() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tuning whose records, or whose board's programs, are on a small disk that gets full: what was recorded stays, nothing
-wrong is added, and it ends.
+"""Tuning whose records, or whose board's programs, are on a small disk that gets full, or in a small cache: what was
+recorded stays, nothing wrong is added, and it ends.
 
 usage: tune_disk_test.py GANTRY GANTRY_DEVICE
 """
@@ -176,6 +176,18 @@ class FullDisk(ProgramTest):
         after = disk.rows('lab.db')
         self.assertEqual(after[:len(before)], before)
         self.assertEqual({row['outcome'] for row in after} & {'crashed', 'timed-out'}, set(), tuner.said())
+
+
+class SmallCache(ProgramTest):
+    def test_a_cache_with_room_for_one_program_ends_it_and_the_error_says_that_there_are_two(self):
+        self.gantry('zoo', 'squeezenet1_1', '--size', '64', '-o', 'm.onnx')
+        self.gantry('compile', 'm.onnx', '--precision', 'fp32', '-o', 'm.gmod')
+        room = (self.folder / 'm.gmod').stat().st_size * 3 // 2
+        with board([DEVICE], self.folder, '--cache-size', str(room)) as address:
+            said = self.gantry('tune', 'm.onnx', '--precision', 'fp32', '--time', '120s', '--on', address, status=2).stderr
+        error = said.splitlines()[-1]
+        for words in (str(self.folder / 'cache'), '--cache-size', 'two programs of the model there at once'):
+            self.assertIn(words, error)
 
 
 if __name__ == '__main__':
