@@ -6,6 +6,7 @@
 #include "host/cli/model_source.h"
 #include "host/driver/decision_file.h"
 #include "host/support/error.h"
+#include "host/support/shortage.h"
 #include "host/targets/common/knob_misfit.h"
 
 namespace gantry::cli {
@@ -76,6 +77,8 @@ Built ProgramBuilder::built_here(const tune::Choices& choices) {
     return build_here(choices);
   } catch (const KnobMisfit& error) {
     return tune::Failure{Outcome::kMisfit, error.what()};
+  } catch (const Shortage&) {
+    throw;  // of this machine, whatever the choices are
   } catch (const Error& error) {
     expect_untuned_builds();
     return tune::Failure{Outcome::kBuildFailed, error.what()};

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -359,6 +360,49 @@ TEST(FailingPtxas, WithAnErrorInTheCodeIsOurs) {
   EXPECT_EQ(error.kind(), ErrorKind::kInternal);
   EXPECT_THAT(error.what(), HasSubstr("ptxas refuses its code for sm_80"));
   EXPECT_THAT(error.what(), HasSubstr("Unknown symbol 'x'"));
+}
+
+TEST(FailingPtxas, ThatTellsOfAFullDiskIsNotRefusingTheCode) {
+  const Error error = failure_with("echo 'ptxas fatal   : x.cubin: No space left on device' >&2; exit 255");
+  EXPECT_EQ(error.kind(), ErrorKind::kUser);
+  EXPECT_THAT(error.what(), HasSubstr("the disk of /"));
+  EXPECT_THAT(error.what(), HasSubstr("TMPDIR"));
+  EXPECT_THAT(error.what(), HasSubstr("x.cubin"));
+}
+
+/// Temporary files are on a disk of a quarter of a MiB; not where none can be mounted.
+class SmallTemporaryDisk {
+ public:
+  SmallTemporaryDisk() {
+    if (const char* before = std::getenv("TMPDIR")) before_ = before;
+    mounted_ = ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=256k") == 0;
+    setenv("TMPDIR", folder_.path().c_str(), 1);
+  }
+  ~SmallTemporaryDisk() {
+    if (mounted_) ::umount(folder_.path().c_str());
+    if (before_) {
+      setenv("TMPDIR", before_->c_str(), 1);
+    } else {
+      unsetenv("TMPDIR");
+    }
+  }
+  SmallTemporaryDisk(const SmallTemporaryDisk&) = delete;
+  bool mounted() const { return mounted_; }
+  std::string path() const { return folder_.path().string(); }
+
+ private:
+  TemporaryFolder folder_{"disk"};
+  std::optional<std::string> before_;
+  bool mounted_ = false;
+};
+
+TEST(FailingPtxas, OnAFullDiskIsTheDisksMatterWhateverItSays) {
+  const SmallTemporaryDisk disk;
+  if (!disk.mounted()) GTEST_SKIP() << "no disk can be mounted here";
+  const Error error = failure_with("echo 'ptxas error   : Could not write the output' >&2; exit 255");
+  EXPECT_EQ(error.kind(), ErrorKind::kUser);
+  EXPECT_THAT(error.what(), HasSubstr("the disk of " + disk.path() + " is full"));
+  EXPECT_THAT(error.what(), HasSubstr("Could not write the output"));
 }
 
 TEST(IndexRanges, BoundTreesOfIndexArithmetic) {

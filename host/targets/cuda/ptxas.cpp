@@ -16,6 +16,7 @@
 #include "host/support/error.h"
 #include "host/support/input_file.h"
 #include "host/support/program.h"
+#include "host/support/shortage.h"
 #include "host/support/temporary.h"
 #include "host/targets/cuda/ptx_text.h"
 
@@ -73,19 +74,66 @@ Ending run(std::vector<std::string> command, const fs::path& log) {
   return {WEXITSTATUS(status), 0};
 }
 
+bool is_full(int error) {
+  return error == ENOSPC || error == EDQUOT;
+}
+
+/// Whether so many bytes more have a place in the folder, as far as it tells.
+bool has_room(const fs::path& folder, size_t bytes) {
+  const TemporaryFile file(folder / "room", 0600);
+  if (!file.ok()) return !is_full(file.error());
+  return !is_full(::posix_fallocate(file.descriptor(), 0, static_cast<off_t>(bytes)));
+}
+
+/// Whether the program's messages say that a disk is full.
+bool tells_of_full_disk(std::string_view messages) {
+  return messages.find(std::strerror(ENOSPC)) != std::string_view::npos ||
+         messages.find(std::strerror(EDQUOT)) != std::string_view::npos;
+}
+
+constexpr std::string_view kOtherwise = "GANTRY_PTXAS=none leaves the kernels to the driver of the board",
+                           kMakeRoom = "make room there, or set TMPDIR to a folder on another disk";
+constexpr size_t kMostQuoted = 500;
+
+std::string quoted(const std::string& messages) {
+  return messages.empty() ? "" : "; it wrote:\n" + messages.substr(0, kMostQuoted);
+}
+
+/// What it writes of code that large is not larger, its temporary files among it.
+size_t room_for(size_t ptx_bytes) {
+  constexpr size_t kTimes = 2, kLeast = 1 << 20;
+  return kTimes * ptx_bytes + kLeast;
+}
+
 /// User errors where it assembled nothing for another reason than the text: it was killed, or does not say what
-/// is wrong with it. On a full disk, where `folder` is, its messages are lost like its output.
+/// is wrong with it. A Shortage where `folder` has no room for it, of `room` bytes: then its messages are lost
+/// like its output, or tell of an error like any other, and some of the disk may be free again behind it.
 void expect_complaint(const fs::path& program, const Ending& ending, const std::string& messages,
-                      const fs::path& folder) {
-  constexpr std::string_view kOtherwise = "GANTRY_PTXAS=none leaves the kernels to the driver of the board";
+                      const fs::path& folder, size_t room) {
   if (ending.signal != 0) {
     user_error("{}: ended by signal {} ({}): is there memory enough? {}", program.string(), ending.signal,
                ::strsignal(ending.signal), kOtherwise);
   }
+  const std::string parent = folder.parent_path().string();
+  if (tells_of_full_disk(messages) || !has_room(folder, room)) {
+    throw Shortage(fmt::format("{}: ended with exit code {}: the disk of {} is full; {}{}", program.string(),
+                               ending.code, parent, kMakeRoom, quoted(messages)));
+  }
   if (!first_error(messages).empty()) return;
-  user_error("{}: ended with exit code {} and neither code nor an error: is there room in {}? {}{}{}",
-             program.string(), ending.code, folder.string(), kOtherwise,
-             messages.empty() ? "" : "; it wrote:\n", messages.substr(0, 500));
+  user_error("{}: ended with exit code {} and neither code nor an error: is there room in {}? {}{}",
+             program.string(), ending.code, parent, kOtherwise, quoted(messages));
+}
+
+/// User errors: it cannot be written; a Shortage where the disk is full.
+void write_source(const fs::path& source, const std::string& ptx) {
+  std::ofstream file(source, std::ios::binary);
+  file.write(ptx.data(), static_cast<std::streamsize>(ptx.size()));
+  file.close();
+  if (file) return;
+  const int error = errno;
+  const std::string what = fmt::format("{}: cannot be written: {}", source.string(), std::strerror(error));
+  if (is_full(error)) throw Shortage(fmt::format("{}; {}", what, kMakeRoom));
+  user_error("{}", what);
 }
 
 }  // namespace
@@ -133,12 +181,7 @@ PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std
   const TemporaryFolder folder("ptxas");
   const fs::path source = folder.path() / "kernels.ptx", cubin = folder.path() / "kernels.cubin",
                  log = folder.path() / "messages";
-  {
-    std::ofstream file(source, std::ios::binary);
-    file.write(ptx.data(), static_cast<std::streamsize>(ptx.size()));
-    file.close();
-    if (!file) user_error("{}: cannot be written: {}", source.string(), std::strerror(errno));
-  }
+  write_source(source, ptx);
   std::vector<std::string> command = {program.string(), "-v", "-arch=" + arch,
                                       source.string(),  "-o", cubin.string()};
   if (threads > 1) command.push_back("--split-compile=" + std::to_string(threads));
@@ -157,7 +200,7 @@ PtxasResult run_ptxas(const fs::path& program, const std::string& ptx, const std
   }
   const std::string bytes = ending.ok() ? contents_if_readable(cubin) : "";
   if (bytes.empty()) {
-    expect_complaint(program, ending, result.messages, folder.path().parent_path());
+    expect_complaint(program, ending, result.messages, folder.path(), room_for(ptx.size()));
     return result;
   }
   result.outcome = PtxasResult::Outcome::kAssembled;
