@@ -1,7 +1,8 @@
 // A concatenation of many parts becomes one of concatenations, where one kernel cannot well be made of it:
 //  - where not all extents are known. It compares each index with where every part begins, which are sums of all
 //    extents before it: code that grows by the square of the parts, and the time of compiling it by more;
-//  - on a GPU, of more parts than a kernel there has parameters for (host/passes/place_devices.h).
+//  - on a GPU, of more parts than a kernel there has parameters for (host/passes/place_devices.h), but not of strings,
+//    which the CPU beside it moves.
 //
 //   concatenate(%a, …, %p, %q)  =>  concatenate(concatenate(%a, …, %h), concatenate(%i, …, %p), %q)
 #include <algorithm>
@@ -25,7 +26,8 @@ size_t most_parts(const Node& concatenation, const PassContext& context) {
   const auto axis = static_cast<size_t>(concatenation.attrs_as<AxisAttrs>().axis);
   const auto is_open = [&](const Value* part) { return !part->type.shape[axis].constant(); };
   if (std::ranges::any_of(concatenation.inputs, is_open)) return kMostOpenParts;
-  return context.for_gpu ? kMostPartsOnGpu : std::numeric_limits<size_t>::max();
+  const bool on_gpu = context.for_gpu && concatenation.result()->type.dtype != DType::kString;
+  return on_gpu ? kMostPartsOnGpu : std::numeric_limits<size_t>::max();
 }
 
 /// Each `most` of the parts as one.

@@ -21,19 +21,19 @@ std::string values(size_t first, size_t end) {
   return text;
 }
 
-std::string vector_of(const Dim& extent) {
-  return TensorType{DType::kF32, {extent}}.str();
+std::string vector_of(DType dtype, const Dim& extent) {
+  return TensorType{dtype, {extent}}.str();
 }
 
 /// A function of so many vectors, of which each has the extent that `extent` names.
-std::string function_of(size_t parts, const Extent& extent, const std::string& lines) {
+std::string function_of(size_t parts, const Extent& extent, const std::string& lines, DType dtype = DType::kF32) {
   std::string inputs;
   Dim total = 0;
   for (size_t i = 0; i < parts; ++i) {
-    inputs += fmt::format("{}%p{}: {}", i == 0 ? "" : ", ", i, vector_of(extent(i)));
+    inputs += fmt::format("{}%p{}: {}", i == 0 ? "" : ", ", i, vector_of(dtype, extent(i)));
     total = total + extent(i);
   }
-  return fmt::format("fn @main({}) -> {} {{\n{}  return %0\n}}", inputs, vector_of(total), lines);
+  return fmt::format("fn @main({}) -> {} {{\n{}  return %0\n}}", inputs, vector_of(dtype, total), lines);
 }
 
 Dim open(size_t i) {
@@ -44,8 +44,8 @@ Dim known(size_t) {
   return 3;
 }
 
-std::string concatenation_of(size_t parts, const Extent& extent) {
-  return function_of(parts, extent, "  %0 = concatenate(" + values(0, parts) + ", axis=0)\n");
+std::string concatenation_of(size_t parts, const Extent& extent, DType dtype = DType::kF32) {
+  return function_of(parts, extent, "  %0 = concatenate(" + values(0, parts) + ", axis=0)\n", dtype);
 }
 
 TEST(SplitWideConcatenations, ManyPartsOfUnknownExtentsBecomeGroups) {
@@ -67,6 +67,11 @@ TEST(SplitWideConcatenations, OnAGpuMorePartsThanAKernelTakesBecomeGroups) {
                              values(256, 512) + ", axis=0)\n  %0 = concatenate(%1, %2, %p512, axis=0)\n";
   EXPECT_THAT(split(concatenation_of(513, known), /*for_gpu=*/true), IsGraph(function_of(513, known, groups)));
   EXPECT_THAT(split(concatenation_of(256, known), /*for_gpu=*/true), IsGraph(concatenation_of(256, known)));
+}
+
+TEST(SplitWideConcatenations, StringsStayWhereTheCpuBesideAGpuMovesThem) {
+  const std::string strings = concatenation_of(257, known, DType::kString);
+  EXPECT_THAT(split(strings, /*for_gpu=*/true), IsGraph(strings));
 }
 
 }  // namespace
