@@ -14,6 +14,7 @@
 #include "host/cli/text.h"
 #include "host/codegen/find_target.h"
 #include "host/driver/decision_file.h"
+#include "host/driver/left_to_cpu.h"
 #include "host/driver/network_decider.h"
 #include "host/driver/pipeline.h"
 #include "host/machine/target.h"
@@ -260,7 +261,10 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
                               .kept_inputs = {options.kept_inputs.begin(), options.kept_inputs.end()}},
                              invocation);
   check_kept_inputs(graph, options.kept_inputs, options.model);
-  Optimizer optimizer(options, std::move(graph), target, compile, *invocation.outputs);
+  const std::string left = why_left_to_cpu(graph.main, target);
+  if (!left.empty()) invocation.note(left);
+  const Target passes_are_for = left.empty() ? target : cpu_by_name_of(target);
+  Optimizer optimizer(options, std::move(graph), passes_are_for, compile, *invocation.outputs);
   expect_order(passes, optimizer.graph(), optimizer.context());
   optimizer.run(passes);
   if (!output && !options.print_each) print_out(optimizer.text());

@@ -8,9 +8,9 @@
 #include <unordered_map>
 
 #include "host/driver/custom_builder.h"
+#include "host/driver/left_to_cpu.h"
 #include "host/driver/pipeline.h"
 #include "host/driver/spill_constants.h"
-#include "host/ops/bind_dims.h"
 #include "host/ops/builtin.h"
 #include "host/ops/control.h"
 #include "host/ops/custom.h"
@@ -268,31 +268,20 @@ class FunctionLowering {
   const CompileOptions& options_;
 };
 
-/// Whether the CPU beside a GPU runs all of the program: a plan that goes on when values are known does not
-/// reach into a GPU's memory so far.
-bool is_left_to_cpu(const Function& function, const Target& target) {
-  return target.for_gpu() && (binds_symbols(function) || calls_builtins(function));
-}
-
-/// Passes for that CPU. Decisions given are those for the target asked for, records those of the CPU.
+/// Passes for the CPU beside a GPU. Decisions given are those for the target asked for, records those of the CPU.
 GraphDecisions optimise_for_cpu(Graph& graph, const Target& target, CompileOptions options) {
-  if (options.observer.note)
-    options.observer.note(fmt::format("{}: {}, so the whole model runs on the CPU", target.name,
-                                      calls_builtins(graph.main)
-                                          ? "it decodes images, makes strings or looks into them"
-                                          : "sizes depend on data"));
   const Target cpu = host_target(target);
   if (options.records) options.records = [&cpu, all = options.records](const Target&) { return all(cpu); };
-  Target named = cpu;
-  named.name = target.name;
-  GraphDecisions decisions = run_graph_passes(graph, named, options);
+  GraphDecisions decisions = run_graph_passes(graph, cpu_by_name_of(target), options);
   run_on_cpu(graph.main);
   return decisions;
 }
 
 void optimise(Program& program, const Target& target, const CompileOptions& options) {
   Graph& graph = program.graph;
-  const bool on_cpu = is_left_to_cpu(graph.main, target);
+  const std::string why = why_left_to_cpu(graph.main, target);
+  const bool on_cpu = !why.empty();
+  if (on_cpu && options.observer.note) options.observer.note(why);
   program.precision = on_cpu ? host_target(target).precision : target.precision;
   GraphDecisions decided =
       on_cpu ? optimise_for_cpu(graph, target, options) : run_graph_passes(graph, target, options);

@@ -81,8 +81,8 @@ TEST_F(Gir, OfNoFiniteElementThereIsNoLargestOne) {
   }
 }
 
-TEST_F(Gir, WhatIsWorthKnowingOfAGpusProgramIsSaidOnStderrOnce) {
-  folders_.write("late.gir", R"(gir 1
+/// Its sizes depend on data.
+constexpr const char* kLate = R"(gir 1
 fn @main(%x: Tensor[(4), f32]) -> Tensor[(1, n), i64] {
   %0 = cast(%x, to=i64)
   %1 = sum(%0, axes=[0], keepdims=false)
@@ -90,7 +90,19 @@ fn @main(%x: Tensor[(4), f32]) -> Tensor[(1, n), i64] {
   %3 = nonzero_positions(%x, extents=(n))
   return %3 as "y"
 }
-)");
+)";
+
+TEST_F(Gir, OptOfAGpusModelThatTheCpuRunsMakesTheTextThatItMakesForTheCpu) {
+  folders_.write("late.gir", kLate);
+  expect_done({"opt", "late.gir", "--target", "x86-64-v3", "-o", "cpu.gir"});
+  const Outcome outcome = gantry({"opt", "late.gir", "--target", "cuda:sm_86/x86-64-v3", "-o", "gpu.gir"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("sizes depend on data, so the whole model runs on the CPU"));
+  EXPECT_EQ(read("gpu.gir"), read("cpu.gir"));
+}
+
+TEST_F(Gir, WhatIsWorthKnowingOfAGpusProgramIsSaidOnStderrOnce) {
+  folders_.write("late.gir", kLate);
   const std::vector<std::string> words = {"compile",    "late.gir", "--target",
                                           "cuda:sm_86", "--json",   "--force"};
   const Outcome outcome = gantry(words);
