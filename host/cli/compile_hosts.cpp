@@ -61,7 +61,7 @@ bool is_for_target(const module_format::Manifest& manifest, const tune::Network&
   if (variants == nullptr || variants->size() != network.untuned().module.manifest.variants.size())
     return false;
   for (const module_format::Variant* variant : *variants)
-    if (variant->target()->string_view() != network.target().name) return false;
+    if (variant->target()->string_view() != network.target_name()) return false;
   return true;
 }
 
@@ -73,7 +73,7 @@ TunedProgramPtr checked(const std::string& address, const tune::Network& network
   if (!contents.ok()) bad_program(address, "it sent what is no module: " + contents.status().message());
   const module_format::Manifest& manifest = contents.value().manifest();
   if (!is_for_target(manifest, network))
-    bad_program(address, fmt::format("it sent a module that is not for {} alone", network.target().name));
+    bad_program(address, fmt::format("it sent a module that is not for {} alone", network.target_name()));
   const auto& variant = *manifest.variants()->Get(static_cast<uint32_t>(network.program()));
   try {
     program.steps = network.steps_of(tune::parse_step_text(answer.steps, steps_of(variant)));

@@ -28,6 +28,7 @@ std::shared_ptr<records::Store> read_records(const std::string& place, const Inv
 /// On what the module will run, as far as it is known.
 struct RecordMachine {
   std::string name;  ///< the processor as it calls itself; empty: not known
+  std::string cpu;   ///< the same of the CPU, which runs some programs of a GPU's target
   int threads = 0;   ///< 0: not known
 };
 /// Of a target for a device of that machine: the GPU's name, or the CPU's (its architecture where it has none).

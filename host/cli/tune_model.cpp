@@ -249,11 +249,10 @@ Prepared prepare(const TuneModelOptions& options, ExecutionOptions& execution, T
 
 /// What a report says of the network and the machine.
 void describe(TuneReport& report, const Prepared& prepared, const std::string& model) {
-  const Target& target = prepared.network->target();
   report.model = model;
   report.machine = prepared.label;
-  report.target = target.name;
-  report.precision = name_of(target.precision);
+  report.target = prepared.network->target_name();
+  report.precision = name_of(prepared.network->target().precision);
   report.threads = prepared.measurer->threads();
   report.tasks = prepared.network->tasks();
   report.builds = prepared.measurer->builds();

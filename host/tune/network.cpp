@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/driver/decision_file.h"
+#include "host/driver/left_to_cpu.h"
 #include "host/forms/exact_weights.h"
 #include "host/graph/text.h"
 #include "host/ops/op.h"
@@ -31,6 +32,9 @@ constexpr std::string_view kDecides = "alter_layout";
 /// The one that makes kernels.
 constexpr std::string_view kFuses = "fuse_ops";
 
+/// The stage before any of them (CompileObserver::graph_pass).
+constexpr std::string_view kImport = "import";
+
 /// Those that combine products where that is asked for.
 constexpr std::string_view kCombine[] = {"combine_parallel_conv2d", "combine_parallel_batch_matmul"};
 
@@ -47,6 +51,7 @@ bool has_work(std::string_view name, const Graph& graph) {
 
 /// What the untuned compilation tells of a program of the module.
 struct UntunedProgram {
+  bool on_cpu = false;   ///< of a GPU's target: the CPU beside the GPU runs all of it
   bool decided = false;  ///< the pass that decides has run
   std::vector<NodeDecision> decisions;
   std::optional<Graph> before;                         ///< main as it was when decisions were made
@@ -66,10 +71,12 @@ Untuned compile(const Graph& graph, CompileOptions options) {
   Untuned untuned;
   UntunedProgram now;  // that is compiled
   FusionReport fusion;
+  const Target& target = options.targets.front();
   options.observer.decisions = &now.decisions;
   options.observer.network = &now.network;
   options.observer.fusion = &fusion;
   options.observer.graph_pass = [&](const std::string& pass, const Graph& then) {
+    if (pass == kImport) now.on_cpu = !why_left_to_cpu(then.main, target).empty();
     now.decided = now.decided || pass == kDecides;
     if (!now.decided) now.before = clone_graph(then);
     // Nodes of the report live as long as the graph.
@@ -85,6 +92,12 @@ Untuned compile(const Graph& graph, CompileOptions options) {
   };
   untuned.module = compile_graph(clone_graph(graph), options);
   return untuned;
+}
+
+/// As Network::target(): `on_cpu` as of the tuned program. The CPU beside a GPU computes in its own precision.
+Target computing_target(const CompileOptions& options, bool on_cpu) {
+  const Target& named = options.targets.front();
+  return on_cpu ? host_target(named) : with_precision(named, options.precision);
 }
 
 /// What programs that are not tuned have decided for nodes that the tuned one has not.
@@ -126,6 +139,7 @@ struct Network::Parts {
   CompileOptions options;
   size_t program = 0;  ///< that is tuned: its place in the module
   Target target;
+  CompileOptions lone;  ///< of nodes by themselves: for what computes the program
   Graph before;
   forms::FormContext context;
   std::deque<FormQuestion> questions;  ///< of the first node of each task
@@ -252,7 +266,6 @@ std::vector<NodeDecision> Network::Parts::lines_of(const Choices& choices) const
 Network::Network(Graph graph, CompileOptions options, size_t program) : parts_(std::make_unique<Parts>()) {
   Parts& parts = *parts_;
   internal_check(options.targets.size() == 1, "tuning is for one target");
-  parts.target = with_precision(options.targets.front(), options.precision);
   parts.graph = std::move(graph);
   parts.options = std::move(options);
   parts.program = program;
@@ -266,10 +279,14 @@ Network::Network(Graph graph, CompileOptions options, size_t program) : parts_(s
   parts.may_combine = compiled.may_combine && !parts.network.combined;
   parts.lines = std::move(compiled.decisions);
   if (compiled.before) parts.before = std::move(*compiled.before);
+  parts.target = computing_target(parts.options, compiled.on_cpu);
   parts.context = {parts.target, parts.options.optimize == Optimize::kSize, {}};
   parts.context.exact_kinds = forms::kinds_for_exact_weights(parts.before.main, {.target = parts.target});
   parts.options.decisions = nullptr;  // all nodes have a line from now on
   parts.options.observer = {};
+  parts.lone = parts.options;
+  parts.lone.targets = {parts.target};
+  parts.lone.precision = parts.target.precision;
   parts.find_tasks();
   parts.find_origins(compiled);
   parts.find_fusions(compiled.fused);
@@ -311,6 +328,10 @@ const Target& Network::target() const {
   return parts_->target;
 }
 
+const std::string& Network::target_name() const {
+  return parts_->options.targets.front().name;
+}
+
 size_t Network::program() const {
   return parts_->program;
 }
@@ -321,7 +342,7 @@ std::string Network::decisions_text(const Choices& choices) const {
   lines.insert(lines.end(), others.lines.begin(), others.lines.end());
   NetworkDecision network{choices.combined, choices.apart};
   network.apart.insert(network.apart.end(), others.apart.begin(), others.apart.end());
-  return gantry::decisions_text(parts_->target.name, lines, network);
+  return gantry::decisions_text(target_name(), lines, network);
 }
 
 void Network::set_threads(int threads) {
@@ -331,7 +352,7 @@ void Network::set_threads(int threads) {
 std::vector<Example> Network::prior(records::Store& store, const records::Setting& setting) const {
   // Enough to learn from; each is lowered, a few a second at worst.
   constexpr size_t kMost = 400;
-  return examples_of(store, setting, parts_->options, kMost, parts_->tasks.size());
+  return examples_of(store, setting, parts_->lone, kMost, parts_->tasks.size());
 }
 
 BuiltNetwork Network::build(const Choices& choices) const {
@@ -363,8 +384,8 @@ std::vector<Look> Network::look_at(size_t task, const std::vector<Decision>& dec
         }
       }
       try {
-        looks[i] = look_at_lone(parts.before.main, parts.questions[task].node, decisions[i], parts.options,
-                                parts.threads);
+        looks[i] =
+            look_at_lone(parts.before.main, parts.questions[task].node, decisions[i], parts.lone, parts.threads);
       } catch (...) {
         failures[i] = std::current_exception();
         continue;

@@ -56,6 +56,18 @@ Graph open_network() {
       op_set(), {{"w", testing::small_weights({64, 32})}});
 }
 
+/// A product, beside which sizes depend on data.
+Graph late_network() {
+  return parse_graph(
+      "fn @main(%x: Tensor[(8, 64), f32], %mask: Tensor[(4), f32]) -> (Tensor[(8, 32), f32], Tensor[(1, n), i64]) {\n"
+      "  %0 = nn.dense(%x, @w: Tensor[(64, 32), f32], units=32)  // fc\n"
+      "  %1 = cast(%mask, to=i64)\n"
+      "  %2 = sum(%1, axes=[0], keepdims=false)\n"
+      "  %3 = bind_dims(%2, symbols=(n))\n"
+      "  %4 = nonzero_positions(%mask, extents=(n))\n  return %0, %4\n}\n",
+      op_set(), {{"w", testing::small_weights({64, 32})}});
+}
+
 CompileOptions options_for(const char* target = "x86-64-v3") {
   CompileOptions options;
   options.targets = {find_target(target)};
@@ -64,6 +76,18 @@ CompileOptions options_for(const char* target = "x86-64-v3") {
 
 Choices untuned(const Network& network) {
   return network.untuned_choices();
+}
+
+TEST(Network, OfAGpuWhoseCpuRunsAllOfItIsTunedByWhatThatCpuDoes) {
+  Network tuned(late_network(), options_for("cuda:sm_86/x86-64-v3"));
+  const Network of_cpu(late_network(), options_for());
+  ASSERT_THAT(tuned.tasks(), SizeIs(1));
+  ASSERT_THAT(of_cpu.tasks(), SizeIs(1));
+  EXPECT_EQ(tuned.tasks()[0].space.proposed, of_cpu.tasks()[0].space.proposed);
+  EXPECT_EQ(tuned.target().name, "x86-64-v3");  // as records have it
+  EXPECT_EQ(tuned.target_name(), "cuda:sm_86/x86-64-v3");
+  for (const Look& look : tuned.look_at(0, tuned.tasks()[0].space.proposed))
+    EXPECT_FALSE(look.misfit) << look.misfit.value_or("");
 }
 
 TEST(Network, NodesOfEqualWorkAreOneTask) {
