@@ -18,7 +18,7 @@
 namespace gantry::cli {
 namespace {
 
-/// The device by its name; user errors for options that only another one has.
+/// The device by its name; user errors for options that only another one has, and for a target of another.
 runtime::DeviceName device_of(const ExecutionOptions& options) {
   const auto device = runtime::parse_device(options.device);
   if (!device.ok()) {
@@ -30,8 +30,10 @@ runtime::DeviceName device_of(const ExecutionOptions& options) {
   if (type != Device::CudaEmulated && (options.gpu_checks || !options.gpu_arch.empty())) {
     user_error("{} is for --device cuda-emulated", options.gpu_checks ? "--gpu-checks" : "--gpu-arch");
   }
-  if (type != Device::Cpu && !options.target.empty())
-    user_error("--target names a CPU, and --device {} a GPU; leave one of them out", options.device);
+  (void)named_target({.device = device.value(),
+                      .gpu_arch = options.gpu_arch,
+                      .gpu_checks = options.gpu_checks,
+                      .target = options.target});
   return device.value();
 }
 
@@ -144,8 +146,8 @@ void add_run_options(CLI::App& command, ExecutionOptions& options) {
                    "cuda-emulated looks for races, accesses out of bounds and uninitialised shared memory");
   command
       .add_option("--target", options.target,
-                  "Compile a model for this CPU (see `gantry targets`), whose code the machine can run too; "
-                  "default: the machine's own")
+                  "Compile a model for this target (see `gantry targets`), a CPU's or, beside --device, a "
+                  "GPU's, whose code the machine can run too; default: the machine's own")
       ->type_name("TARGET");
   command
       .add_option(

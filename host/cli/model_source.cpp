@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -251,13 +252,68 @@ std::string misfit_of_target(const Target& target, const rpc::BoardInfo& machine
   return missing.empty() ? "" : fmt::format("the machine has no {}", fmt::join(missing, ", "));
 }
 
+namespace {
+
+/// That of the request's device. User errors: there is none.
+const rpc::GpuInfo& gpu_of_device(const runtime::DeviceName& device, const rpc::BoardInfo& machine) {
+  const auto index = static_cast<size_t>(device.index);
+  if (machine.gpus.empty()) {
+    user_error("no GPU for --device {}: {}", runtime::device_text(device),
+               machine.gpu_problem.empty() ? "the machine reports none" : machine.gpu_problem);
+  }
+  if (index >= machine.gpus.size()) {
+    user_error("no GPU for --device {}: the machine has {}, numbered from 0", runtime::device_text(device),
+               machine.gpus.size());
+  }
+  return machine.gpus[index];
+}
+
+/// Why the GPU cannot run a GPU target's code, as the runtime has it; empty: it can.
+std::string misfit_of_gpu(const Target& target, const rpc::GpuInfo& gpu) {
+  const auto has = static_cast<int>(gpu.compute_capability);
+  const int needed = target.gpu.compute_capability;
+  // Code for one generation alone has a letter behind its number.
+  const bool this_one_alone = std::isdigit(static_cast<unsigned char>(target.gpu_arch.back())) == 0;
+  if (this_one_alone ? has == needed : has >= needed) return "";
+  return fmt::format("it is for compute capability {}.{}{}, the machine's GPU has {}.{}", needed / 10,
+                     needed % 10, this_one_alone ? " alone" : " and newer", has / 10, has % 10);
+}
+
+/// Why the device of the request cannot run the code of a target that it names; empty: it can.
+std::string misfit_of_named(const Target& target, const ModuleRequest& request,
+                            const rpc::BoardInfo& machine) {
+  if (!target.for_gpu()) return misfit_of_target(target, machine);
+  const std::string cpu = misfit_of_target(host_target(target), machine);
+  if (!cpu.empty()) return "its CPU: " + cpu;
+  if (target.device != DeviceKind::kGpu) return "";
+  return misfit_of_gpu(target, gpu_of_device(request.device, machine));
+}
+
+}  // namespace
+
+std::optional<Target> named_target(const ModuleRequest& request) {
+  if (request.target.empty()) return std::nullopt;
+  Target target = find_target(request.target);
+  const std::string own = runtime::device_type_text(device_in_modules(target));
+  if (target.for_gpu() && request.device.type == module_format::Device::Cpu)
+    user_error("--target {}: it is of a GPU; give --device {}, too", request.target, own);
+  if (device_in_modules(target) != request.device.type)
+    user_error("--target {} is for --device {}, not {}; leave one of them out", request.target, own,
+               runtime::device_text(request.device));
+  if (!request.gpu_arch.empty() && request.gpu_arch != target.gpu_arch)
+    user_error("--target {} is for {}, not --gpu-arch {}; leave one of them out", request.target,
+               target.gpu_arch, request.gpu_arch);
+  if (request.gpu_checks && !target.gpu_checks)
+    user_error("--target {} is for a GPU without --gpu-checks; leave one of them out", request.target);
+  return target;
+}
+
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine) {
   using module_format::Device;
-  if (!request.target.empty()) {
-    Target named = find_target(request.target);
-    if (const std::string misfit = misfit_of_target(named, machine); !misfit.empty())
+  if (std::optional<Target> named = named_target(request)) {
+    if (const std::string misfit = misfit_of_named(*named, request, machine); !misfit.empty())
       user_error("--target {}: {}", request.target, misfit);
-    return named;
+    return *std::move(named);
   }
   const Target cpu = target_of_board(machine.architecture, machine.llvm_cpu, machine.features);
   if (request.device.type == Device::Cpu) return cpu;
@@ -268,16 +324,8 @@ Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& mach
     return find_target(family.written(
         {.emulated = true, .checks = request.gpu_checks, .architecture = request.gpu_arch, .cpu = cpu.name}));
   }
-  const auto index = static_cast<size_t>(request.device.index);
-  if (machine.gpus.empty()) {
-    user_error("no GPU for --device {}: {}", runtime::device_text(request.device),
-               machine.gpu_problem.empty() ? "the machine reports none" : machine.gpu_problem);
-  }
-  if (index >= machine.gpus.size()) {
-    user_error("no GPU for --device {}: the machine has {}, numbered from 0",
-               runtime::device_text(request.device), machine.gpus.size());
-  }
-  const std::string gpu = family.architecture(machine.gpus[index].compute_capability);
+  const auto capability = static_cast<int>(gpu_of_device(request.device, machine).compute_capability);
+  const std::string gpu = family.architecture(capability);
   return find_target(family.written({.architecture = gpu, .cpu = cpu.name}));
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -89,7 +90,7 @@ struct ModuleRequest {
   runtime::DeviceName device;
   std::string gpu_arch;     ///< of cuda-emulated: "sm_90"; empty: the default
   bool gpu_checks = false;  ///< of cuda-emulated
-  std::string target;       ///< a CPU's by its name; empty: the machine's own
+  std::string target;       ///< by its name, of that device; empty: the machine's own
   Precision precision = Precision::kAuto;
   bool use_cache = true;  ///< of compiled kernels
   Optimize optimize = Optimize::kSpeed;
@@ -105,8 +106,11 @@ struct ModuleRequest {
 ModelImportOptions import_options(const ModuleRequest& request);
 /// Why the machine that reports this cannot run a CPU target's code; empty: it can.
 std::string misfit_of_target(const Target& target, const rpc::BoardInfo& machine);
-/// The target of a device of the machine that reports this, or the one that the request names. User errors
-/// say why there is no such device, or why the machine cannot run that target's code.
+/// The target that the request names; none: it names none. User errors where that is of another device, or
+/// says otherwise of a GPU than the request's other members.
+std::optional<Target> named_target(const ModuleRequest& request);
+/// The target of a device of the machine that reports this, or named_target(). User errors: its; they say why
+/// there is no such device, or why that cannot run the target's code.
 Target target_of_device(const ModuleRequest& request, const rpc::BoardInfo& machine);
 
 /// The module for exactly that machine: a model is compiled for what `machine` reports, a module file is
