@@ -30,18 +30,22 @@ CompareSide side_of(const DecidedProgram& program, const Record& record, const V
   return side;
 }
 
+void run_in_process(Execution& execution, const ExecutionOptions& options) {
+  if (!execution.machine) restart(execution, options);
+  execution.machine->run();
+}
+
 /// What of the second's is wrong: its outputs for the same inputs, or that the board gave it up.
 std::optional<tune::Failure> failure_of(const CompareSide& first, const CompareSide& second, double tolerance,
                                         const Invocation& invocation) {
   Execution executions[] = {prepare_execution(first.execution, invocation),
                             prepare_execution(second.execution, invocation)};
-  executions[0].machine->run();
-  try {
-    executions[1].machine->run();
-  } catch (const rpc::Error& error) {
-    if (error.kind() != rpc::ErrorKind::kBoard) throw;
-    return tune::Failure{Outcome::kCrashed, error.what()};
-  }
+  const std::optional<std::string> crash =
+      crash_of_second({.run_first = [&] { run_in_process(executions[0], first.execution); },
+                       .run_second = [&] { run_in_process(executions[1], second.execution); },
+                       .end_first = [&] { executions[0].machine.reset(); },
+                       .end_second = [&] { executions[1].machine.reset(); }});
+  if (crash) return tune::Failure{Outcome::kCrashed, *crash};
   for (size_t i = 0; i < executions[0].loaded.outputs.size(); ++i) {
     const auto index = static_cast<int>(i);
     const Deviation deviation =
@@ -91,6 +95,27 @@ Record again_of(const Record& record, const records::Setting& setting, const Dec
   again.beside.clear();
   again.source = "gantry records verify";
   return again;
+}
+
+std::optional<std::string> crash_of_second(const TwoProcesses& processes) {
+  const auto crash = [&]() -> std::optional<std::string> {
+    try {
+      processes.run_second();
+    } catch (const rpc::Error& error) {
+      if (error.kind() != rpc::ErrorKind::kBoard) throw;
+      return error.what();
+    }
+    return std::nullopt;
+  };
+  processes.run_first();
+  if (!crash()) return std::nullopt;
+  processes.end_first();
+  processes.end_second();
+  const std::optional<std::string> alone = crash();
+  processes.end_second();
+  processes.run_first();
+  if (!alone) processes.run_second();
+  return alone;
 }
 
 void fail(Record& record, Outcome outcome, const std::string& reason) {

@@ -11,6 +11,7 @@
 #include "host/records/setting.h"
 #include "host/records/work_program.h"
 #include "host/support/error.h"
+#include "host/support/shortage.h"
 
 namespace gantry::cli {
 namespace {
@@ -71,8 +72,11 @@ std::optional<Record> measured(const Record& record, const records::WorkProgram&
   Built other;
   try {
     other = build(program, record.decision, record, target, progress);
+  } catch (const Shortage&) {
+    throw;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUser) throw;
+    (void)build(program, std::nullopt, record, target, progress);  // throws what is not the decision's fault
     fail(again, Outcome::kMisfit, error.what());
     return again;
   }
