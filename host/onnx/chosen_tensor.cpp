@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "host/onnx/required_dims.h"
+
 namespace gantry {
 namespace {
 
@@ -25,7 +27,7 @@ Term of_unlike_shapes(NodeImport& n, const std::vector<Term>& tensors, const Ter
   const Dim begin = n.bind(gather(Term::dimensions(n, begins), at, 0), "place of a tensor")[0];
   const Dim end = begin + element_count(shape);
   // Nothing may read beyond the data, whatever the running model computes.
-  n.function().constraints.push_back({min(end, total), end, n.name()});
+  require_at_most(n, end, total);
   return concatenated(flat, 0).sliced(0, begin, end).reshaped(shape);
 }
 

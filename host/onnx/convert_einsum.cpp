@@ -3,6 +3,7 @@
 #include <map>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/required_dims.h"
 #include "host/ops/dense.h"
 #include "host/ops/movement.h"
 #include "host/ops/reduce.h"
@@ -86,9 +87,7 @@ Term diagonal(NodeImport& n, Term term) {
     axes.push_back(static_cast<int64_t>(j));
     Value* value = n.transpose(term.value, axes);
     const Dim extent = value->type.shape[rest], other = value->type.shape[rest + 1];
-    if (provably_different(extent, other))
-      n.fail("takes diagonals of square matrices only, not of {}", value->type.str());
-    if (!(extent == other)) n.function().constraints.push_back({extent, other, n.name()});
+    require_equal(n, extent, other, "takes diagonals of square matrices only, not of {}", value->type.str());
     Shape flat(value->type.shape.begin(), value->type.shape.begin() + static_cast<int64_t>(rest));
     flat.push_back(extent * other);
     value = every_diagonal_element(n, n.reshape(value, flat), extent);

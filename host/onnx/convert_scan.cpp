@@ -44,9 +44,7 @@ Dim common_extent(NodeImport& n, const std::vector<Term>& inputs, int64_t axis, 
   const Dim extent = (known == inputs.end() ? inputs.front() : *known).dim(axis);
   for (const Term& x : inputs) {
     const Dim own = x.dim(axis);
-    if (provably_different(own, extent))
-      n.fail("its inputs have {} and {} {}", extent.str(), own.str(), what);
-    require_equal(n, own, extent);
+    require_equal(n, own, extent, "its inputs have {} and {} {}", extent.str(), own.str(), what);
   }
   return extent;
 }

@@ -9,6 +9,7 @@
 #include "host/onnx/late_sequence.h"
 #include "host/onnx/loop_body.h"
 #include "host/onnx/one_number.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/term.h"
 #include "host/ops/bind_dims.h"
 #include "host/ops/builder.h"
@@ -170,14 +171,13 @@ Term late_part_sizes(NodeImport& n, const Dim& extent) {
     const Term are_negative = sum(less(sizes, sizes.number_like(0)).cast(DType::kI64), {0});
     const Dim negative = n.bind(are_negative, "number of parts of a negative size")[0];
     const Dim all = n.bind(sum(sizes, {0}), "extent of the parts", Elements::kSigned)[0];
-    n.function().constraints.push_back({negative, 0, n.name()});
-    n.function().constraints.push_back({all, extent, n.name()});
+    require_equal(n, negative, 0);
+    require_equal(n, all, extent);
     return sizes;
   }
   const Dim size = n.has(1) ? one_dim(n, 1, "size of the parts") : Dim(1);
-  const Dim least = max(size, 1);
-  if (!(least == size)) n.function().constraints.push_back({least, size, n.name()});
-  const Dim count = ceildiv(extent, least);
+  require_at_least(n, size, 1);
+  const Dim count = ceildiv(extent, max(size, 1));
   const Term whole = Term::dimensions(n, {size}).reshaped({}), all = Term::dimensions(n, {extent}).reshaped({});
   return minimum(whole, all - Term::range(n, count) * whole);
 }
@@ -216,8 +216,7 @@ void convert_split(NodeImport& n) {
     begin = begin + size;
   }
   // Nothing may read beyond the data, whatever sizes the running model computes.
-  if (!(begin == extent)) n.function().constraints.push_back({begin, extent, n.name()});
-  if (provably_different(begin, extent)) n.fail("its parts make {}, not the {} of its axis", begin.str(), extent.str());
+  require_equal(n, begin, extent, "its parts make {}, not the {} of its axis", begin.str(), extent.str());
   n.set_sequence(0, std::move(elements));
 }
 
@@ -249,8 +248,7 @@ Dim map_length(NodeImport& n, const std::vector<MapInput>& inputs) {
     if (!input.sequence) continue;
     const Dim own = length_of(*input.sequence);
     if (!count) count = own;
-    if (provably_different(own, *count)) n.fail("its sequences are of {} and {} elements", count->str(), own.str());
-    if (!(own == *count)) n.function().constraints.push_back({own, *count, n.name()});
+    require_equal(n, own, *count, "its sequences are of {} and {} elements", count->str(), own.str());
   }
   return *count;
 }
@@ -338,7 +336,7 @@ void require_value(NodeImport& n, Value* has_value) {
   auto attrs = std::make_shared<BindDimsAttrs>();
   attrs->symbols = {n.new_symbol(n.name() + ".has_value")};
   Builder(n.function(), {n.name()})(op::bind_dims, {number}, attrs);
-  n.function().constraints.push_back({attrs->symbols[0], 1, n.name()});
+  require_equal(n, attrs->symbols[0], 1);
 }
 
 void convert_get_element(NodeImport& n) {

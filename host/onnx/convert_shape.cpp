@@ -5,6 +5,7 @@
 #include "host/onnx/data_axes.h"
 #include "host/onnx/dim_bounds.h"
 #include "host/onnx/open_operands.h"
+#include "host/onnx/required_dims.h"
 #include "host/ops/movement.h"
 #include "host/ops/repeat.h"
 #include "host/ops/shape_data.h"
@@ -87,7 +88,7 @@ bool is_taken_to_be_1(NodeImport& n, const Shape& shape, size_t axis, std::optio
   if (one) {
     n.warn(fmt::format("node {} ({}) drops axis {} of {}: {} is taken to be 1; for another size fix it with --shape", n.name(), n.op_type(), axis,
                        n.type(0).str(), d.str()));
-    n.function().constraints.push_back({d, 1, n.name()});
+    require_equal(n, d, 1);
   } else {
     n.function().constraints.push_back({min(1, (d - 1) * (d - 1)), 1, n.name()});
   }

@@ -8,6 +8,7 @@
 #include "host/onnx/data_axes.h"
 #include "host/onnx/dim_bounds.h"
 #include "host/onnx/one_number.h"
+#include "host/onnx/required_dims.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
 #include "host/ops/shape_data.h"
@@ -151,9 +152,8 @@ void split(NodeImport& n, const Shape& sizes) {
     begin = end;
   }
   // Nothing may read beyond the data, whatever sizes the running model computes.
-  if (!(begin == extent)) n.function().constraints.push_back({begin, extent, n.name()});
-  if (provably_different(begin, extent))
-    n.fail("its parts make {}, not the {} of {}", begin.str(), extent.str(), x->type.str());
+  require_equal(n, begin, extent, "its parts make {}, not the {} of {}", begin.str(), extent.str(),
+                x->type.str());
 }
 
 void convert_split_1(NodeImport& n) {

@@ -47,9 +47,7 @@ void convert_string_normalizer(NodeImport& n) {
   const TensorType& given = n.type(0);
   const bool is_row = given.rank() == 2;
   if (given.rank() != 1 && !is_row) n.fail("its data {} are neither words nor a row of them", given.str());
-  if (is_row && provably_different(given.shape[0], 1))
-    n.fail("its data {} are more than one row", given.str());
-  if (is_row) require_equal(n, given.shape[0], 1);
+  if (is_row) require_equal(n, given.shape[0], 1, "its data {} are more than one row", given.str());
   Value* words = is_row ? n.reshape(n.input(0), {element_count(given.shape)}) : n.input(0);
   std::vector<Value*> inputs{words};
   if (const std::vector<std::string> stopwords = n.text_list("stopwords"); !stopwords.empty())
