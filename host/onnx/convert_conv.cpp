@@ -41,10 +41,7 @@ Value* convolve(NodeImport& n, Value* data, Value* weight) {
   const Dim channels = weight->type.shape[0];
   if (!channels.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "dimensions of its weight");
   attrs->channels = channels.value();
-  attrs->kernel = window.kernel;
-  attrs->strides = window.strides;
-  attrs->dilations = window.dilations;
-  attrs->padding = window.padding;
+  set_window(*attrs, window);
   attrs->groups = n.integer("group", 1);
   return n.add(nn::conv, {data, weight}, attrs);
 }
@@ -69,14 +66,11 @@ void conv_transpose(NodeImport& n, std::optional<size_t> pads, size_t bias) {
     check_padding(n, window.padding, count);
   }
   auto attrs = std::make_shared<ConvTransposeAttrs>();
-  attrs->kernel = window.kernel;
-  attrs->strides = window.strides;
-  attrs->dilations = window.dilations;
+  set_window(*attrs, window);
   attrs->groups = n.integer("group", 1);
   attrs->output_padding = n.integer_list("output_padding");
   if (attrs->output_padding.empty()) attrs->output_padding.assign(count, 0);
   if (attrs->output_padding.size() != count) n.fail("its output_padding should have {} entries", count);
-  attrs->padding = window.padding;
   std::vector<int64_t> shape = n.integer_list("output_shape");
   if (shape.size() == count + 2) shape.erase(shape.begin(), shape.begin() + 2);
   std::string mode = n.text("auto_pad", "NOTSET");

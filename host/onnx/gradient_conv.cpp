@@ -8,7 +8,7 @@ namespace {
 
 template <typename AttrsType>
 Windows windows_of(const AttrsType& attrs) {
-  return {attrs.kernel, attrs.strides, attrs.dilations, attrs.padding, attrs.groups};
+  return {{attrs.kernel, attrs.strides, attrs.dilations, attrs.padding}, attrs.groups};
 }
 
 /// A convolution of plain layout.
@@ -17,10 +17,7 @@ Term convolution(const Pullback& back, const Term& data, const Term& weight, con
   if (!channels) back.refuse("for channels whose number is only known when the model runs");
   auto attrs = std::make_shared<ConvAttrs>();
   attrs->channels = *channels;
-  attrs->kernel = windows.kernel;
-  attrs->strides = windows.strides;
-  attrs->dilations = windows.dilations;
-  attrs->padding = windows.padding;
+  set_window(*attrs, windows);
   attrs->groups = windows.groups;
   return {data.node(), data.node().add(nn::conv, {data, weight}, attrs)};
 }
@@ -63,10 +60,6 @@ Term weight_adjoint(Pullback& back, const Term& data, const Term& adjoint, const
   return sums.transposed(first_two_swapped(sums.rank()));
 }
 
-Shape spatial(const Term& x) {
-  return {x.shape().begin() + 2, x.shape().end()};
-}
-
 void back_through_conv(Pullback& back) {
   const Windows windows = windows_of(back.attrs<ConvAttrs>());
   const Term data = back.input(0), weight = back.input(1), adjoint = back.adjoint();
@@ -94,10 +87,7 @@ void back_through_conv_transpose(Pullback& back) {
 Term spread_windows(const Term& adjoint, const Term& weight, const Windows& windows, const Shape& extents) {
   const size_t axes = windows.kernel.size();
   auto attrs = std::make_shared<ConvTransposeAttrs>();
-  attrs->kernel = windows.kernel;
-  attrs->strides = windows.strides;
-  attrs->dilations = windows.dilations;
-  attrs->padding = windows.padding;
+  set_window(*attrs, windows);
   attrs->groups = windows.groups;
   // Elements behind the last window; where their number is not known, as many as there can be are computed
   // and cut off.

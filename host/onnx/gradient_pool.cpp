@@ -24,7 +24,7 @@ void back_through_max_pool(Pullback& back) {
 Windows windows_of(const Pullback& back) {
   const auto& attrs = back.attrs<PoolAttrs>();
   const size_t axes = attrs.kernel.size();
-  Windows windows{attrs.kernel, attrs.strides, attrs.dilations, attrs.padding};
+  Windows windows{{attrs.kernel, attrs.strides, attrs.dilations, attrs.padding}};
   for (size_t s = 0; s < axes && attrs.ceil_mode; ++s) {
     const Dim &in = back.input(0).shape()[s + 2], &out = back.result().shape()[s + 2];
     const Dim reach = (out - 1) * attrs.strides[s] + ((attrs.kernel[s] - 1) * attrs.dilations[s] + 1);
@@ -40,9 +40,6 @@ Term ones(const Term& like, const Shape& extents) {
 }
 Term kernel_of_ones(const Term& like, const Windows& windows) {
   return ones(like, Shape(windows.kernel.begin(), windows.kernel.end()));
-}
-Shape spatial(const Term& x) {
-  return {x.shape().begin() + 2, x.shape().end()};
 }
 
 /// Adds each window's element to all elements of x in the window.
@@ -62,10 +59,7 @@ Term window_counts(const Pullback& back, const Windows& windows) {
   const size_t axes = attrs.kernel.size();
   auto conv = std::make_shared<ConvAttrs>();
   conv->channels = 1;
-  conv->kernel = windows.kernel;
-  conv->strides = windows.strides;
-  conv->dilations = windows.dilations;
-  conv->padding = windows.padding;
+  set_window(*conv, windows);
   Shape counted = spatial(x);
   for (size_t s = 0; s < axes && attrs.count_include_pad; ++s) {
     counted[s] = counted[s] + attrs.padding[s] + attrs.padding[axes + s];

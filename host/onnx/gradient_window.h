@@ -1,18 +1,20 @@
 // What derivatives of convolutions and poolings share.
 #pragma once
 
-#include <vector>
-
 #include "host/onnx/gradient.h"
+#include "host/onnx/window.h"
 
 namespace gantry {
 
-/// How windows lie over an image; an entry a spatial axis.
-struct Windows {
-  std::vector<int64_t> kernel, strides, dilations;
-  Shape padding;  ///< begins of all spatial axes, then ends
+/// Of channels in groups.
+struct Windows : Window {
   int64_t groups = 1;
 };
+
+/// The extents of an image (N, C, spatial…) without N and C.
+inline Shape spatial(const Term& x) {
+  return {x.shape().begin() + 2, x.shape().end()};
+}
 
 /// The transpose of a convolution: each element of `adjoint` (N, O, windows…) times the weight (O, C /
 /// groups, kernel…) is added where its window lies in (N, C, extents…).

@@ -64,10 +64,7 @@ Window read_window(NodeImport& n, std::vector<int64_t> kernel, const TensorType&
 std::shared_ptr<PoolAttrs> read_pool(NodeImport& n, const TensorType& data) {
   Window window = read_window(n, n.integer_list("kernel_shape"), data);
   auto attrs = std::make_shared<PoolAttrs>();
-  attrs->kernel = window.kernel;
-  attrs->strides = window.strides;
-  attrs->dilations = window.dilations;
-  attrs->padding = window.padding;
+  set_window(*attrs, window);
   bool automatic = n.text("auto_pad", "NOTSET") != "NOTSET";
   attrs->ceil_mode = n.integer("ceil_mode", 0) != 0 && !automatic;
   return attrs;

@@ -1,4 +1,4 @@
-// Sliding windows as ONNX describes them, shared by convolutions and poolings.
+// Sliding windows as ONNX describes them, shared by convolutions, poolings and their derivatives.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,20 @@
 
 namespace gantry {
 
+/// How windows lie over an image; an entry a spatial axis.
 struct Window {
   std::vector<int64_t> kernel, strides, dilations;
-  Shape padding;  ///< begins, then ends
+  Shape padding;  ///< begins of all spatial axes, then ends
 };
+
+/// Says in an op's attributes how its windows lie.
+template <typename AttrsType>
+void set_window(AttrsType& attrs, const Window& window) {
+  attrs.kernel = window.kernel;
+  attrs.strides = window.strides;
+  attrs.dilations = window.dilations;
+  attrs.padding = window.padding;
+}
 
 /// Reads strides, dilations, pads and auto_pad for a window over the spatial axes of the data (N, C,
 /// spatial…), which are input 0 or made of it.
