@@ -35,9 +35,7 @@ Binding known_argument(const onnx::GraphProto& body, size_t input, int64_t value
   return binding;
 }
 Binding argument(NodeImport& n, const onnx::GraphProto& body, size_t input, Value* scalar) {
-  Binding binding;
-  binding.value = is_vector(body, input) ? n.reshape(scalar, {1}) : scalar;
-  return binding;
+  return bound_to(is_vector(body, input) ? n.reshape(scalar, {1}) : scalar);
 }
 
 /// The only element, if it is known.
@@ -95,9 +93,7 @@ bool write_out(NodeImport& n, const onnx::GraphProto& body) {
 Binding state_of(NodeImport& n, size_t input) {
   const Binding& given = n.binding(input);
   if (given.sequence || given.late || given.absent || given.has_value != nullptr) return given;
-  Binding tensor;
-  tensor.value = n.input(input);
-  return tensor;
+  return bound_to(n.input(input));
 }
 
 void convert_loop(NodeImport& n) {

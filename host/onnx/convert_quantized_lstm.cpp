@@ -92,12 +92,6 @@ Turn take_turn(const Direction& d, const Term& number, const Term& projected, co
   return {{where(counts, after.h, before.h), where(counts, after.c, before.c)}, shown};
 }
 
-Binding bound_to(Value* value) {
-  Binding binding;
-  binding.value = value;
-  return binding;
-}
-
 struct DirectionResult {
   Term shown;  ///< (steps, batch, hidden), by time
   LstmState last;

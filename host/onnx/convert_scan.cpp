@@ -58,12 +58,6 @@ Term reversed(const Term& x) {
   return x.strided(0, x.dim(0) - 1, -1, -1);
 }
 
-Binding bound_to(Value* value) {
-  Binding binding;
-  binding.value = value;
-  return binding;
-}
-
 /// What a step reads of an input that all turns read. Where there is no step there is nothing to read, and
 /// zeros stand for it.
 Term part_of_step(NodeImport& n, Value* all, const Dim& steps, Value* step) {

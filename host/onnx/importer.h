@@ -72,6 +72,13 @@ struct Binding {
   bool unknown = false;    ///< of something that is not supported: what reads it is skipped
 };
 
+/// Of a tensor that is data.
+inline Binding bound_to(Value* value) {
+  Binding binding;
+  binding.value = value;
+  return binding;
+}
+
 /// Of a loop around a node.
 struct Turn {
   Value* number =

@@ -240,34 +240,27 @@ std::optional<int> NodeImport::declared_rank(size_t i) const {
 }
 
 void NodeImport::set(size_t i, Value* value) {
-  if (!wants(i)) return;
-  Binding binding;
-  binding.value = value;
-  importer_.define(proto_.output(static_cast<int>(i)), std::move(binding), name_);
+  set_binding(i, bound_to(value));
 }
 
 void NodeImport::set_contents(size_t i, Contents contents) {
-  if (!wants(i)) return;
   Binding binding;
   binding.contents = std::move(contents);
-  importer_.define(proto_.output(static_cast<int>(i)), std::move(binding), name_);
+  set_binding(i, std::move(binding));
 }
 
 void NodeImport::set_constant(size_t i, ConstantPtr data) {
   if (!data) fail("its value is missing");
-  if (!wants(i)) return;
   Binding binding;
   binding.constant = std::move(data);
-  importer_.define(proto_.output(static_cast<int>(i)), std::move(binding), name_);
+  set_binding(i, std::move(binding));
 }
 
 void NodeImport::inline_branch(const onnx::GraphProto& branch) {
   std::vector<Binding> results = call_with(branch, {});
   if (results.size() < output_count())
     fail("its branch has {} outputs, not {}", results.size(), output_count());
-  for (size_t i = 0; i < output_count(); ++i) {
-    if (wants(i)) importer_.define(proto_.output(static_cast<int>(i)), std::move(results[i]), name_);
-  }
+  for (size_t i = 0; i < output_count(); ++i) set_binding(i, std::move(results[i]));
 }
 
 std::vector<Value*> NodeImport::call_graph(const onnx::GraphProto& graph,
