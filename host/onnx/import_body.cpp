@@ -26,23 +26,29 @@ int64_t cost_of(const Function& function) {
 
 }  // namespace
 
+/// A user error where it would be too deep.
+struct Importer::InnerScope {
+  InnerScope(Importer& i, const std::string& owner) : importer(i) {
+    if (importer.depth_ == kDeepestNesting)
+      user_error("node {}: branches are nested more than {} deep", owner, kDeepestNesting);
+    ++importer.depth_;
+    importer.scopes_.emplace_back();
+    importer.declared_ranks_.open();
+  }
+  ~InnerScope() {
+    --importer.depth_;
+    importer.scopes_.pop_back();
+    importer.declared_ranks_.close();
+  }
+  InnerScope(const InnerScope&) = delete;
+  InnerScope& operator=(const InnerScope&) = delete;
+
+  Importer& importer;
+};
+
 std::vector<Binding> Importer::inline_graph(const onnx::GraphProto& graph, const std::string& owner,
                                             std::vector<Binding> arguments) {
-  if (depth_ == kDeepestNesting)
-    user_error("node {}: branches are nested more than {} deep", owner, kDeepestNesting);
-  struct Scope {
-    explicit Scope(Importer& i) : importer(i) {
-      ++importer.depth_;
-      importer.scopes_.emplace_back();
-      importer.declared_ranks_.open();
-    }
-    ~Scope() {
-      --importer.depth_;
-      importer.scopes_.pop_back();
-      importer.declared_ranks_.close();
-    }
-    Importer& importer;
-  } scope(*this);
+  const InnerScope scope(*this, owner);
   define_arguments(graph, std::move(arguments), owner);
   declared_ranks_.add(graph);
   add_initializers(graph);
@@ -126,20 +132,13 @@ ImportedBody Importer::import_body(const onnx::GraphProto& graph, const std::str
 }
 
 ImportedBody Importer::import_body_by(const std::string& owner, const std::function<void()>& convert) {
-  if (depth_ == kDeepestNesting)
-    user_error("node {}: branches are nested more than {} deep", owner, kDeepestNesting);
+  const InnerScope scope(*this, owner);
   struct Inside {
     Inside(Importer& i, Function* function) : importer(i), outer_warnings(i.held_warnings_) {
       importer.held_warnings_ = &warnings;
-      ++importer.depth_;
-      importer.open_.push_back({function, importer.scopes_.size(), {}, {}});
-      importer.scopes_.emplace_back();
-      importer.declared_ranks_.open();
+      importer.open_.push_back({function, importer.scopes_.size() - 1, {}, {}});  // its names are the innermost
     }
     ~Inside() {
-      --importer.depth_;
-      importer.scopes_.pop_back();
-      importer.declared_ranks_.close();
       importer.open_.pop_back();
       importer.held_warnings_ = outer_warnings;
     }

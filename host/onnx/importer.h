@@ -202,6 +202,8 @@ class Importer {
  private:
   /// While a function's body is read: its names and opsets are its own.
   struct FunctionCall;
+  /// While a graph inside of another is read: its names are its own, and those around it are seen.
+  struct InnerScope;
   /// A function of the graph that is being built, with what it takes of those around it.
   struct OpenFunction {
     Function* function = nullptr;
