@@ -63,7 +63,7 @@ std::vector<Tensor> compute_arg(const Node& node, const std::vector<Tensor>& in,
       full.insert(full.begin() + attrs.axis, Expr(0));
     return max(Expr(0), min(without_nan(index(full)), extent - 1));
   };
-  return {compute(to_exprs(node.result()->type.shape), body, "arg_reduce")};
+  return {compute(ops::result_shape(node), body, "arg_reduce")};
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ void add_axes_table(OpSet& set) {
                        dims = reduced_rank(node)](LoopBuilder& b) {
       TableBuilder(b, attrs, entries, dims).build();
     };
-    return extern_kernel(in, {to_exprs(node.result()->type.shape)}, {DType::kI64}, body, "axes_table");
+    return extern_kernel(in, {ops::result_shape(node)}, {DType::kI64}, body, "axes_table");
   };
   set.add(std::move(op));
 }

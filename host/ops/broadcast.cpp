@@ -179,7 +179,7 @@ void add_where(OpSet& set) {
       return select(ops::broadcast_read(in[0], i), ops::broadcast_read(in[1], i),
                     ops::broadcast_read(in[2], i));
     };
-    return std::vector<Tensor>{compute(to_exprs(node.result()->type.shape), body, "where")};
+    return std::vector<Tensor>{compute(ops::result_shape(node), body, "where")};
   };
   set.add(std::move(op));
 }
@@ -200,7 +200,7 @@ void add_prelu(OpSet& set) {
       Expr y = select(lt(x, const_of(x.type().dtype, 0)), x * slope, x);
       return cast(in[0].dtype(), y);
     };
-    return std::vector<Tensor>{compute(to_exprs(node.result()->type.shape), body, "prelu")};
+    return std::vector<Tensor>{compute(ops::result_shape(node), body, "prelu")};
   };
   set.add(std::move(op));
 }

@@ -61,7 +61,7 @@ std::vector<Tensor> compute_col2im(const Node& node, const std::vector<Tensor>& 
     const Expr value = ops::widen(in[0]({i[0], i[1] * Expr(element_count(a.kernel)) + element, window}));
     return sum(if_then_else(inside, value, const_of(wide, 0)), k);
   };
-  const Tensor total = compute(to_exprs(node.result()->type.shape), body, "col2im", Role::kReduction);
+  const Tensor total = compute(ops::result_shape(node), body, "col2im", Role::kReduction);
   return {ops::narrow(total, in[0].dtype())};
 }
 

@@ -222,7 +222,7 @@ std::vector<IterVarPtr> with(std::vector<IterVarPtr> axes, IterVarPtr last) {
   return axes;
 }
 std::vector<Expr> spatial_of(const Node& node, const ConvAttrs& a) {
-  std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  std::vector<Expr> shape = ops::result_shape(node);
   auto begin = shape.begin() + first_spatial_axis(a.channels_last);
   return {begin, begin + static_cast<std::ptrdiff_t>(a.spatial_rank())};
 }
@@ -247,7 +247,7 @@ Tensor conv_plain(const Node& node, const ConvAttrs& a, const Tensor& x, const T
           return axes;
         }());
   };
-  return compute(to_exprs(node.result()->type.shape), body, "conv");
+  return compute(ops::result_shape(node), body, "conv");
 }
 
 Tensor conv_packed(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
@@ -261,7 +261,7 @@ Tensor conv_packed(const Node& node, const ConvAttrs& a, const Tensor& x, const 
     return sum(ops::widen(element) * ops::widen(w(join({block}, vars(k), {ic->var, lane}))), with(k, ic));
   };
   const std::vector<Expr> points = join({x.shape()[0]}, spatial_of(node, a));
-  const auto shape = to_exprs(node.result()->type.shape);
+  const auto shape = ops::result_shape(node);
   if (!joins_points(a, node.result()->type.shape[n])) {
     auto body = [&](const std::vector<Expr>& i) {
       return sums({i.begin(), i.end() - 2}, i[n + 1], i[n + 2]);
@@ -304,7 +304,7 @@ Tensor conv_grouped(const Node& node, const ConvAttrs& a, const Tensor& x, const
     return blocks(join(
         at, {floordiv(i.back(), per_group), floordiv(o, a.form.weight_block), mod(o, a.form.weight_block)}));
   };
-  return compute(to_exprs(node.result()->type.shape), unpack, "conv_unpack");
+  return compute(ops::result_shape(node), unpack, "conv_unpack");
 }
 
 Tensor conv_depthwise(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& w) {
@@ -313,7 +313,7 @@ Tensor conv_depthwise(const Node& node, const ConvAttrs& a, const Tensor& x, con
     Expr element = x(join({i[0]}, window_at(a, i, 1, k), {i.back()}));
     return sum(ops::widen(element) * ops::widen(w(join(vars(k), {i.back()}))), k);
   };
-  return compute(to_exprs(node.result()->type.shape), body, "conv");
+  return compute(ops::result_shape(node), body, "conv");
 }
 
 std::vector<Tensor> compute_conv(const Node& node, const std::vector<Tensor>& in) {

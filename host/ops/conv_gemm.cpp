@@ -19,7 +19,7 @@ bool is_pointwise(const ConvAttrs& a) {
 
 /// Extents of a result's rows: (N, spatial…).
 std::vector<Expr> row_extents(const Node& node) {
-  std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  std::vector<Expr> shape = ops::result_shape(node);
   shape.pop_back();
   return shape;
 }
@@ -65,7 +65,7 @@ Tensor conv_gemm(const Node& node, const ConvAttrs& a, const Tensor& x, const Te
     if (a.groups == 1) return product({row, i.back()});
     return product({floordiv(i.back(), per_group), row, mod(i.back(), per_group)});
   };
-  return compute(to_exprs(node.result()->type.shape), output, "gemm_output", Role::kGemmOutput);
+  return compute(ops::result_shape(node), output, "gemm_output", Role::kGemmOutput);
 }
 
 }  // namespace gantry

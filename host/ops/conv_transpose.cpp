@@ -78,7 +78,7 @@ std::vector<Tensor> compute_conv_transpose(const Node& node, const std::vector<T
     axes.push_back(ic);
     return sum(if_then_else(inside, product, const_of(product.type().dtype, 0)), axes);
   };
-  Tensor y = compute(to_exprs(node.result()->type.shape), body, "conv_transpose");
+  Tensor y = compute(ops::result_shape(node), body, "conv_transpose");
   return {ops::narrow(y, x.dtype())};
 }
 

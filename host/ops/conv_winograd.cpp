@@ -131,7 +131,7 @@ std::function<Expr(const Expr&, const Expr&, const Expr&)> products(const ConvAt
 Tensor conv_winograd(const Node& node, const ConvAttrs& a, const Tensor& x, const Tensor& weight) {
   const int64_t m = winograd_tile(a.form.algorithm), t = m + 2;
   const Matrix& matrix = ops::winograd_transforms(m).output;
-  const std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  const std::vector<Expr> shape = ops::result_shape(node);
   const size_t rank = a.spatial_rank();
   std::vector<Expr> tiles(shape.begin(), shape.end() - 1);
   for (size_t axis : {rank - 1, rank}) tiles[axis] = floordiv(shape[axis] + (m - 1), m);

@@ -101,7 +101,7 @@ Tensor dense_gemm(const Node& node, const Tensor& x, const Tensor& w) {
   auto output = [&](const std::vector<Expr>& i) {
     return product({ops::flatten({i.begin(), i.end() - 1}, rows), i.back()});
   };
-  return compute(to_exprs(node.result()->type.shape), output, "gemm_output", Role::kGemmOutput);
+  return compute(ops::result_shape(node), output, "gemm_output", Role::kGemmOutput);
 }
 
 /// The stages "dense_chunk" and "dense_packed" of weights as integers; `shape` is the latter's.
@@ -140,7 +140,7 @@ std::vector<Tensor> compute_dense(const Node& node, const std::vector<Tensor>& i
   if (form.on_tiles()) return {dense_tiles(node, a, in[0], w)};
   if (form.gemm) return {ops::narrow(dense_gemm(node, in[0], w), in[0].dtype())};
   const Tensor x = is_float(w.dtype()) ? ops::half_operand(in[0], w.dtype()) : in[0];
-  std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  std::vector<Expr> shape = ops::result_shape(node);
   const DType result = node.result()->type.dtype;
   auto k = reduce_axis(0, x.shape().back(), "k");
   auto row = [&](const std::vector<Expr>& i) {
@@ -223,7 +223,7 @@ Tensor matmul_operand(const Tensor& t, const std::vector<Expr>& batch, bool tran
 }
 
 Tensor matmul_gemm(const Node& node, const MatmulAttrs& attrs, const Tensor& a, const Tensor& b) {
-  std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  std::vector<Expr> shape = ops::result_shape(node);
   std::vector<Expr> batch(shape.begin(), shape.end() - 2);
   Tensor product =
       ops::gemm(matmul_operand(a, batch, attrs.transpose_a), matmul_operand(b, batch, attrs.transpose_b));
@@ -245,7 +245,7 @@ std::vector<Tensor> compute_matmul(const Node& node, const std::vector<Tensor>& 
                    matrix_read(in[1], i, k->var, i.back(), attrs.transpose_b),
                {k});
   };
-  Tensor y = compute(to_exprs(node.result()->type.shape), body, "matmul", Role::kMatmul);
+  Tensor y = compute(ops::result_shape(node), body, "matmul", Role::kMatmul);
   return {ops::narrow(y, in[0].dtype())};
 }
 

@@ -170,7 +170,7 @@ std::vector<Tensor> compute_matrices(const Node& node, const std::vector<Tensor>
     const Buffer work = work_of(b);
     b.launch_flat(e.count, [&](const Expr& matrix) { emit(b, e, work, matrix); });
   };
-  return extern_kernel(in, {to_exprs(node.result()->type.shape)}, {e.dtype}, on_cpu, name, on_gpu);
+  return extern_kernel(in, {ops::result_shape(node)}, {e.dtype}, on_cpu, name, on_gpu);
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ std::vector<Tensor> compute_grid_sample(const Node& node, const std::vector<Tens
     at.resize(2 + spatial);
     return cast(x.dtype(), sampled(x, taps, 0, at, {}, dtype));
   };
-  return {compute(to_exprs(node.result()->type.shape), body, "grid_sample")};
+  return {compute(ops::result_shape(node), body, "grid_sample")};
 }
 
 }  // namespace

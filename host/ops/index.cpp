@@ -13,10 +13,7 @@ namespace {
 
 using ops::input_type;
 using ops::require;
-
-std::vector<Expr> result_shape(const Node& node) {
-  return to_exprs(node.result()->type.shape);
-}
+using ops::result_shape;
 
 void require_indices(const Node& node, size_t i) {
   DType dtype = input_type(node, i).dtype;

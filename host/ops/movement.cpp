@@ -13,10 +13,7 @@ namespace {
 
 using ops::input_type;
 using ops::require;
-
-std::vector<Expr> result_shape(const Node& node) {
-  return to_exprs(node.result()->type.shape);
-}
+using ops::result_shape;
 
 template <typename T>
 std::vector<T> permuted(const std::vector<T>& v, const std::vector<int>& to) {

@@ -73,7 +73,7 @@ Tensor pool_windows(const Node& node, const PoolAttrs& a, const Tensor& x, Reduc
       at[first + s] = i[first + s] * a.strides[s] + k[s]->var * a.dilations[s];
     return reduce(kind, f(padded(at)), k);
   };
-  return compute(to_exprs(node.result()->type.shape), body, "pool");
+  return compute(ops::result_shape(node), body, "pool");
 }
 
 std::vector<Tensor> compute_max_pool(const Node& node, const std::vector<Tensor>& in) {

@@ -71,7 +71,7 @@ Tensor reduce_stage(const Node& node, const Tensor& x, ReduceKind kind, const st
     Expr element = ops::widen(x(at));
     return axes.empty() ? element : reduce(kind, element, axes);
   };
-  return compute(to_exprs(node.result()->type.shape), body, name,
+  return compute(ops::result_shape(node), body, name,
                  axes.empty() ? Role::kNone : Role::kReduction);
 }
 

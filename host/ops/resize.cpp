@@ -266,7 +266,7 @@ std::vector<Tensor> compute_resize(const Node& node, const std::vector<Tensor>& 
     const Expr inside = inside_data(attrs, axes, i);
     return inside ? select(inside, value, const_of(dtype, attrs.extrapolation)) : value;
   };
-  return {compute(to_exprs(node.result()->type.shape), body, "resize")};
+  return {compute(ops::result_shape(node), body, "resize")};
 }
 
 /// What is copied reads nothing that there is not, and sizes that follow from a scale are 0 where the data's

@@ -105,7 +105,7 @@ std::vector<Tensor> roi_kernel(const Node& node, const std::vector<Tensor>& in, 
   const auto on_gpu = [=](LoopBuilder& b) {
     b.launch_flat(nest.count(), [&](const Expr& i) { result(b, i); });
   };
-  return extern_kernel(in, {to_exprs(node.result()->type.shape)}, {nest.dtype}, on_cpu, name, on_gpu);
+  return extern_kernel(in, {ops::result_shape(node)}, {nest.dtype}, on_cpu, name, on_gpu);
 }
 
 // --- nn.roi_align

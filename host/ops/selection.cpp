@@ -247,7 +247,7 @@ void add_row_order(OpSet& set) {
         b.emit(store(b.result(0), load(place, 0), i));
       });
     };
-    return extern_kernel(in, {to_exprs(node.result()->type.shape)}, {DType::kI64}, body, "row_order");
+    return extern_kernel(in, {ops::result_shape(node)}, {DType::kI64}, body, "row_order");
   };
   set.add(std::move(op));
 }
@@ -285,7 +285,7 @@ void add_row_groups(OpSet& set) {
     return std::vector<TensorType>{each, each, each, {DType::kI64, {1}}};
   };
   op.compute = [](const Node& node, const std::vector<Tensor>& in) {
-    const std::vector<Expr> each = to_exprs(node.result()->type.shape);
+    const std::vector<Expr> each = ops::result_shape(node);
     auto body = [x = in[0]](LoopBuilder& b) { build_row_groups(b, x); };
     return extern_kernel(in, {each, each, each, {1}}, std::vector<DType>(4, DType::kI64), body, "row_groups");
   };

@@ -60,7 +60,7 @@ void add_nest(OpSet& set, const Op<AttrsType>& handle, std::vector<std::string> 
     const int64_t entries = input_type(node, in.size() == 1 ? 0 : in.size() - 1).shape[0].value();
     auto attrs = node.attrs_as<AttrsType>();
     auto body = [=](LoopBuilder& b) { build(b, attrs, entries); };
-    return extern_kernel(in, {to_exprs(node.result()->type.shape)}, {DType::kI64}, body, name);
+    return extern_kernel(in, {ops::result_shape(node)}, {DType::kI64}, body, name);
   };
   set.add(std::move(op));
 }
@@ -170,7 +170,7 @@ void add_nonzero(OpSet& set) {
     auto body = [shape = in[0].shape(), count, dtype = in[0].dtype()](LoopBuilder& b) {
       build_nonzero(b, shape, count, dtype);
     };
-    return extern_kernel({in[0]}, {to_exprs(node.result()->type.shape)}, {DType::kI64}, body, "nonzero_positions");
+    return extern_kernel({in[0]}, {ops::result_shape(node)}, {DType::kI64}, body, "nonzero_positions");
   };
   set.add(std::move(op));
 }
@@ -195,7 +195,7 @@ void add_slice_bounds(OpSet& set) {
     const auto body = [attrs = node.attrs_as<ExtentsAttrs>(), entries = in[0].shape()[0]](LoopBuilder& b) {
       build_slice_bounds(b, attrs, entries);
     };
-    return extern_kernel(in, {to_exprs(node.result()->type.shape)}, {DType::kI64}, body, "slice_bounds");
+    return extern_kernel(in, {ops::result_shape(node)}, {DType::kI64}, body, "slice_bounds");
   };
   set.add(std::move(op));
 }

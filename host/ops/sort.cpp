@@ -43,7 +43,7 @@ TopKLoops loops_of(const Node& node, const Tensor& x) {
 
 std::vector<Tensor> compute_topk(const Node& node, const std::vector<Tensor>& in) {
   const TopKLoops loops = loops_of(node, in[0]);
-  std::vector<Expr> shape = to_exprs(node.result()->type.shape);
+  std::vector<Expr> shape = ops::result_shape(node);
   std::function<void(LoopBuilder&)> on_gpu;
   if (loops.has_launches()) on_gpu = [loops](LoopBuilder& b) { loops.build_launches(b); };
   return extern_kernel(

@@ -95,6 +95,10 @@ std::vector<TensorType> same_as_first(const Node& node, Function&) {
   return {input_type(node, 0)};
 }
 
+std::vector<Expr> result_shape(const Node& node) {
+  return to_exprs(node.result()->type.shape);
+}
+
 namespace {
 bool is_one(const Expr& e) {
   auto* imm = e.as<IntImmNode>();

@@ -71,6 +71,8 @@ std::vector<TensorType> same_as_first(const Node& node, Function& function);
 
 // --- tensor expressions
 
+/// The extents of the node's first result.
+std::vector<Expr> result_shape(const Node& node);
 /// An index read from data as a position on an axis: negative ones count from the end, and what is outside is
 /// clamped, so that nothing reads or writes outside its tensor.
 Expr clamped_position(Expr index, const Expr& extent);

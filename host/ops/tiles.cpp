@@ -140,7 +140,7 @@ Shape tile_weight_shape(const DenseAttrs& a, int64_t depth) {
 Tensor conv_tiles(const Node& node, const ConvAttrs& attrs, const Tensor& x, const Tensor& weight) {
   const bool sequences = attrs.spatial_rank() == 1;
   const ConvAttrs a = as_image(attrs);
-  const std::vector<Expr> result = to_exprs(node.result()->type.shape);
+  const std::vector<Expr> result = ops::result_shape(node);
   RowGrid grid = row_grid(a, images_shape(result));
   Expr image = grid.lines * grid.columns;
   Expr lines_left = Expr(0) - Expr(grid.reach[0]);  // the last image's
@@ -210,7 +210,7 @@ Tensor dense_tiles(const Node& node, const DenseAttrs& a, const Tensor& x, const
   auto output = [&](const std::vector<Expr>& i) {
     return product({ops::flatten({i.begin(), i.end() - 1}, extents), i.back()});
   };
-  return compute(to_exprs(node.result()->type.shape), output, "tile_output", Role::kTileOutput);
+  return compute(ops::result_shape(node), output, "tile_output", Role::kTileOutput);
 }
 
 // --- nn.tile_weight
@@ -267,7 +267,7 @@ std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tens
     Expr inside = lt(o, view.extent[0]) && lt(k, view.depth(a));
     return ops::weight_part(tile, if_then_else(inside, x, const_of(tile.weight(), 0)), i[4], a.parts);
   };
-  return {compute(to_exprs(node.result()->type.shape), body, "tile_weight")};
+  return {compute(ops::result_shape(node), body, "tile_weight")};
 }
 
 /// Block `nb` of columns of a constant weight: `put` writes an element's parts from a place on, counted in elements of

@@ -83,7 +83,7 @@ std::vector<Tensor> compute_trees(const Node& node, const std::vector<Tensor>& i
   for (const Tensor& tensor : in)
     if (tensor) present.push_back(tensor);
   return extern_kernel(
-      present, {to_exprs(node.result()->type.shape)}, {in[0].dtype()},
+      present, {ops::result_shape(node)}, {in[0].dtype()},
       [loops](LoopBuilder& b) { loops.build(b); }, "trees",
       [loops](LoopBuilder& b) { loops.build_launches(b); });
 }

@@ -47,7 +47,7 @@ void add_view_ops(OpSet& set) {
       ops::define(op::reshape, FusionClass::kInjective, LayoutBehaviour::kNone, {"data"});
   reshape.infer = infer_reshape;
   reshape.compute = [](const Node& node, const std::vector<Tensor>& in) {
-    return compute_reshape(node, in[0], to_exprs(node.result()->type.shape));
+    return compute_reshape(node, in[0], ops::result_shape(node));
   };
   reshape.is_view = true;
   set.add(std::move(reshape));

@@ -89,7 +89,7 @@ std::vector<Tensor> compute_winograd_weight(const Node& node, const std::vector<
     Expr output = i[0] * a.block + i[3];
     return if_then_else(lt(output, outputs), at(i[1], i[2], output), const_of(w.dtype(), 0));
   };
-  return {compute(to_exprs(node.result()->type.shape), body, "winograd_weight")};
+  return {compute(ops::result_shape(node), body, "winograd_weight")};
 }
 
 constexpr size_t kMaxPositions = 64;
