@@ -181,10 +181,7 @@ void add_scan(OpSet& set, const Op<CumsumAttrs>& op) {
     return std::vector<TensorType>{x};
   };
   scan.compute = compute_scan;
-  scan.remap_axes = ops::remapper<CumsumAttrs>([](CumsumAttrs& a, const std::vector<int>& to) {
-    a.axis = to[static_cast<size_t>(a.axis)];
-    return true;
-  });
+  scan.remap_axes = ops::axis_remapper<CumsumAttrs>();
   set.add(std::move(scan));
 }
 

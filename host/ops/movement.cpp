@@ -103,10 +103,7 @@ void add_concatenate(OpSet& set) {
   op.max_inputs = -1;
   op.infer = infer_concatenate;
   op.compute = compute_concatenate;
-  op.remap_axes = ops::remapper<AxisAttrs>([](AxisAttrs& a, const std::vector<int>& to) {
-    a.axis = to[static_cast<size_t>(a.axis)];
-    return true;
-  });
+  op.remap_axes = ops::axis_remapper<AxisAttrs>();
   set.add(std::move(op));
 }
 

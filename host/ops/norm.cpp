@@ -265,10 +265,7 @@ void add_norm_ops(OpSet& set) {
                                   {"data", "scale", "bias", "mean", "variance"});
   batch.infer = infer_batch_norm;
   batch.compute = compute_batch_norm;
-  batch.remap_axes = ops::remapper<BatchNormAttrs>([](BatchNormAttrs& a, const std::vector<int>& to) {
-    a.axis = to[static_cast<size_t>(a.axis)];
-    return true;
-  });
+  batch.remap_axes = ops::axis_remapper<BatchNormAttrs>();
   set.add(std::move(batch));
 
   auto add_group = [&](const OpHandle& handle, auto compute_fn) {
@@ -301,10 +298,7 @@ void add_norm_ops(OpSet& set) {
     return std::vector<TensorType>{input_type(node, 0)};
   };
   lp.compute = compute_lp_normalize;
-  lp.remap_axes = ops::remapper<LpNormAttrs>([](LpNormAttrs& a, const std::vector<int>& to) {
-    a.axis = to[static_cast<size_t>(a.axis)];
-    return true;
-  });
+  lp.remap_axes = ops::axis_remapper<LpNormAttrs>();
   set.add(std::move(lp));
 }
 

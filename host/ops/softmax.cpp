@@ -95,10 +95,7 @@ void add_softmax_ops(OpSet& set) {
       return std::vector<TensorType>{input_type(node, 0)};
     };
     op.compute = compute_fn;
-    op.remap_axes = ops::remapper<SoftmaxAttrs>([](SoftmaxAttrs& a, const std::vector<int>& to) {
-      a.axis = to[static_cast<size_t>(a.axis)];
-      return true;
-    });
+    op.remap_axes = ops::axis_remapper<SoftmaxAttrs>();
     set.add(std::move(op));
   };
   add(nn::softmax, compute_softmax);

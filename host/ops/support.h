@@ -38,6 +38,15 @@ auto remapper(Rewrite rewrite) {
   };
 }
 
+/// The remap_axes of attributes that name one axis, `axis`.
+template <typename AttrsType>
+auto axis_remapper() {
+  return remapper<AttrsType>([](AttrsType& a, const std::vector<int>& new_axis_of) {
+    a.axis = new_axis_of[static_cast<size_t>(a.axis)];
+    return true;
+  });
+}
+
 // --- type rules
 
 /// Type of input i, which must be present.
