@@ -143,13 +143,18 @@ void emit_elements(LoopBuilder& b, const Operands& o) {
   b.emit(unless_empty(o, nest_over(at, o.indices, body)));
 }
 
-void emit_nd(LoopBuilder& b, const Operands& o) {
-  Expr row = make_var("row"), slice_var = make_var("slice");
+/// scatter_nd: which slice of the data a row of indices names, in row-major order.
+Expr slice_named_by(const LoopBuilder& b, const Operands& o, const Expr& row) {
   Expr slice = 0;
   for (size_t d = 0; d < o.depth; ++d) {
-    Expr coordinate = load(b.input(1), row * static_cast<int64_t>(o.depth) + static_cast<int64_t>(d));
+    const Expr coordinate = load(b.input(1), row * static_cast<int64_t>(o.depth) + static_cast<int64_t>(d));
     slice = slice * o.data[d] + ops::clamped_position(coordinate, o.data[d]);
   }
+  return slice;
+}
+
+void emit_nd(LoopBuilder& b, const Operands& o) {
+  const Expr row = make_var("row"), slice_var = make_var("slice");
   Expr length = product_of(o.data, o.depth, o.data.size());
   Stmt inner = in_vectors(0, length, [&](const Expr& i) {
     const Expr target = slice_var * length + i, update = load(b.input(2), row * length + i);
@@ -158,7 +163,7 @@ void emit_nd(LoopBuilder& b, const Operands& o) {
   });
   b.emit(copy_data(b, o));
   Stmt rows = for_loop(row, 0, product_of(o.indices, 0, o.indices.size() - 1), LoopKind::kSerial,
-                       let(slice_var, slice, inner));
+                       let(slice_var, slice_named_by(b, o, row), inner));
   b.emit(unless_empty(o, rows));
 }
 
@@ -261,14 +266,8 @@ void nd_on_gpu(LoopBuilder& b, const Operands& o) {
   all.groups = product_of(o.data, o.depth, o.data.size());
   Buffer slices = b.scratch("slices", DType::kI64, all.count);
   copy_on_gpu(b, o);
-  b.launch_flat(all.count, [&](const Expr& row) {
-    Expr slice = 0;
-    for (size_t d = 0; d < o.depth; ++d) {
-      Expr coordinate = load(b.input(1), row * static_cast<int64_t>(o.depth) + static_cast<int64_t>(d));
-      slice = slice * o.data[d] + ops::clamped_position(coordinate, o.data[d]);
-    }
-    b.emit(store(slices, row, slice));
-  });
+  b.launch_flat(all.count,
+                [&](const Expr& row) { b.emit(store(slices, row, slice_named_by(b, o, row))); });
   all.update = [=](const Expr& group, const Expr& k) { return k * all.groups + group; };
   all.target = [=](const Expr& group, const Expr& k) { return load(slices, k) * all.groups + group; };
   apply_on_gpu(b, o, all);
