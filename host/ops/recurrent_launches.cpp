@@ -6,19 +6,12 @@
 namespace gantry {
 namespace {
 
+using recurrence::f32;
+using recurrence::sigmoid;
+using recurrence::tanh_of;
 using Kind = RecurrenceLoops::Kind;
 
 constexpr int64_t kWarp = 32;
-
-Expr f32(double value) {
-  return float_imm(DType::kF32, value);
-}
-Expr sigmoid(Expr x) {
-  return call(MathFn::kSigmoid, {std::move(x)});
-}
-Expr tanh_of(Expr x) {
-  return call(MathFn::kTanh, {std::move(x)});
-}
 
 /// Writes the launches. A step reads the state h from one half of a buffer and writes the other, as threads
 /// of other blocks still read the old one; the cell c belongs to its thread alone.

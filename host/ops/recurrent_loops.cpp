@@ -8,17 +8,10 @@
 namespace gantry {
 namespace {
 
+using recurrence::f32;
+using recurrence::sigmoid;
+using recurrence::tanh_of;
 using Kind = RecurrenceLoops::Kind;
-
-Expr f32(double value) {
-  return float_imm(DType::kF32, value);
-}
-Expr sigmoid(Expr x) {
-  return call(MathFn::kSigmoid, {std::move(x)});
-}
-Expr tanh_of(Expr x) {
-  return call(MathFn::kTanh, {std::move(x)});
-}
 
 /// Of f32; what is too large for a stack, in memory that each thread has.
 Buffer local_buffer(std::string name, int64_t count) {

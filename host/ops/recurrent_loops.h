@@ -1,6 +1,7 @@
 // The loop nests of recurrences.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "host/loops/stmt.h"
@@ -39,5 +40,20 @@ struct RecurrenceLoops {
   /// The same for a GPU: a serial loop over the steps around their launches.
   void build_launches(LoopBuilder& builder) const;
 };
+
+/// What gates are made of, in f32.
+namespace recurrence {
+
+inline Expr f32(double value) {
+  return float_imm(DType::kF32, value);
+}
+inline Expr sigmoid(Expr x) {
+  return call(MathFn::kSigmoid, {std::move(x)});
+}
+inline Expr tanh_of(Expr x) {
+  return call(MathFn::kTanh, {std::move(x)});
+}
+
+}  // namespace recurrence
 
 }  // namespace gantry
