@@ -115,9 +115,12 @@ Shape NodeImport::dims(size_t i, const char* what, Elements elements) {
 Shape NodeImport::bind(Value* value, const char* what, Elements elements) {
   constexpr int64_t kMost = 256;
   const auto count = element_count(value->type.shape).constant();
-  if (!count || *count > kMost)
+  if (!count)
     unsupported(UnsupportedKind::kRunTimeValue, "{} of a length that is only known when the model runs",
                 what);
+  if (*count > kMost)
+    unsupported(UnsupportedKind::kRunTimeValue,
+                "{} of {} elements, more than {}, that are only known when the model runs", what, *count, kMost);
   return importer_.data_dims().of(value, elements, name_);
 }
 
