@@ -1,8 +1,9 @@
 // Ifs on data whose branches give tensors of different ranks. A tensor has one rank in the graph, so what
 // reads such a result is converted twice, behind each branch, up to where ranks are the same again:
 //
-//   s = If(c) {scalar} else {vector}         y = if(c) { s = scalar; y = x * s } else { s = vector; y = x * s
-//   } y = Mul(x, s) z = Relu(y)                              z = relu(y)
+//   s = If(c) {scalar} else {vector}    y = if(c) { s = scalar; y = x * s } else { s = vector; y = x * s }
+//   y = Mul(x, s)
+//   z = Relu(y)                         z = relu(y)
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>

@@ -114,7 +114,7 @@ using Convert = void (*)(NodeImport&);
 struct ReadsUnknown {};
 
 /// Thrown where the branches of an If on data give tensors of different ranks: what reads those is another in each, and is
-/// converted in both (convert_apart).
+/// converted in both (import_apart.cpp).
 struct BranchesDiffer {
   std::string node;  ///< the If
   Value* condition = nullptr;

@@ -95,9 +95,10 @@ class NodeImport {
   /// The same, and those of integer tensors of more axes that were computed from vectors.
   std::optional<Contents> elements(size_t i);
   /// As contents(); where the elements are only known when the model runs, symbols that stand for them, bound by a
-  /// node (bind_dims). `what` is unsupported where their number is not known either.
+  /// node (bind_dims). `what` is unsupported where their number is not known either, or is above 256; a missing
+  /// input and others than of i32 and i64 are user errors.
   Shape dims(size_t i, const char* what, Elements elements = Elements::kSizes);
-  /// Symbols for the elements of an integer tensor that the model computes.
+  /// The same of an integer tensor that the converter has made, in row-major order.
   Shape bind(Value* value, const char* what, Elements elements = Elements::kSizes);
   DataDims& data_dims();
   /// Whether data decide on the sign of a dimension too.
@@ -109,9 +110,9 @@ class NodeImport {
   /// The input, a vector whose length only the running model knows, has so many elements: a constraint, from
   /// which on that is its length. Nothing where the length is known, or no count is given.
   void assume_length(size_t i, std::optional<int64_t> count);
-  /// As dims(), all constant.
+  /// As dims(), all constant: else unsupported.
   std::vector<int64_t> integers(size_t i, const char* what);
-  /// Elements of a constant of any numeric dtype.
+  /// Elements of a constant of any numeric dtype: unsupported where it is none, or of others.
   std::vector<double> numbers(size_t i, const char* what);
 
   // --- sequences and optionals (Binding, in importer.h)
@@ -127,7 +128,7 @@ class NodeImport {
   /// As call_graph, of bindings.
   std::vector<Binding> call_with(const onnx::GraphProto& graph, std::vector<Binding> arguments);
 
-  // --- attributes; another type than asked for is a user error
+  // --- attributes; another type than asked for is a user error; absent lists are empty, absent tensors null
   bool has_attribute(const char* name) const;
   int64_t integer(const char* name, int64_t otherwise) const;
   double number(const char* name, double otherwise) const;
@@ -147,7 +148,7 @@ class NodeImport {
   /// An attribute that holds an element type.
   DType element_type(const char* name) const;
   const onnx::GraphProto& graph(const char* name) const;
-  /// A normalised axis: 0 <= result < rank.
+  /// A normalised axis: 0 <= result < rank. A user error where there is none.
   int64_t axis(int64_t given, int rank) const;
 
   // --- results
@@ -155,6 +156,7 @@ class NodeImport {
   bool wants(size_t i) const;
   /// The number of dimensions that the model declares of a result, where it does.
   std::optional<int> declared_rank(size_t i) const;
+  /// What an output is; of one that nobody wants it is dropped.
   void set(size_t i, Value* value);
   void set_contents(size_t i, Contents contents);
   /// A tensor whose value is known; becomes data when something reads it as such.
@@ -206,6 +208,7 @@ class NodeImport {
   /// For converters that have the op as data.
   std::vector<Value*> add_any(const OpHandle& op, std::vector<Value*> inputs,
                               std::shared_ptr<const Attrs> attrs = nullptr);
+  /// The constant as data, under the node's name and the hint.
   Value* constant_value(ConstantPtr data, const char* hint);
   /// The dimensions as a vector of i64.
   Value* dims_as_data(Shape dims);

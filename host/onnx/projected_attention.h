@@ -16,7 +16,7 @@ struct ProjectedAttention {
 
 /// Sets the node's results, by its attributes num_heads, scale, mask_filter_value and unidirectional: the
 /// attention (B, L, value), and keys and values after those of the past (2, B, heads, P + L, size).
-/// Unsupported where they are to be written into the past (past_present_share_buffer).
+/// Unsupported: that they are written into the past (past_present_share_buffer), and do_rotary.
 void convert_projected_attention(NodeImport& n, const ProjectedAttention& attention);
 
 }  // namespace gantry

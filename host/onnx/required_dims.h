@@ -1,6 +1,6 @@
 // What the sizes of a node's inputs must be. Where that is not certain for all sizes, it becomes a constraint
-// of the function under the node's name: sizes that break it end the import or the run with an error that names
-// the node and says which would do.
+// of the function under the node's name: sizes that break it end the import or the run with an error that
+// names the node and says which would do.
 #pragma once
 
 #include <utility>

@@ -25,7 +25,8 @@ void set_window(AttrsType& attrs, const Window& window) {
 }
 
 /// Reads strides, dilations, pads and auto_pad for a window over the spatial axes of the data (N, C,
-/// spatial…), which are input 0 or made of it.
+/// spatial…), which are input 0 or made of it. A user error where they make no sense or do not fit the
+/// data.
 Window read_window(NodeImport& node, std::vector<int64_t> kernel, const TensorType& data);
 
 /// Fails where there is not a padding in front of and behind each of `count` axes, or one makes no sense.
