@@ -1,6 +1,7 @@
 // com.microsoft's CropAndResize, as TensorFlow's converter writes it: parts of images, all brought to one
 // size. Semantics: ONNX Runtime's kernel for CPUs.
 #include "host/onnx/converters.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/term.h"
 
 namespace gantry {
@@ -63,10 +64,12 @@ Term bilinear(const Crops& crops) {
 void convert_crop_and_resize(NodeImport& n) {
   const Term given = Term::input(n, 0), corners = Term::input(n, 1).cast(DType::kF32);
   const Term batch = Term::input(n, 2).cast(DType::kI64);
-  if (given.rank() != 4 || corners.rank() != 2 || batch.rank() != 1 ||
-      provably_different(corners.dim(1), 4) || provably_different(corners.dim(0), batch.dim(0)))
-    n.fail("its images {}, boxes {} and their images {} should be (N, C, H, W), (boxes, 4) and (boxes)",
-           n.type(0).str(), n.type(1).str(), n.type(2).str());
+  const std::string wrong =
+      fmt::format("its images {}, boxes {} and their images {} should be (N, C, H, W), (boxes, 4) and (boxes)",
+                  n.type(0).str(), n.type(1).str(), n.type(2).str());
+  if (given.rank() != 4 || corners.rank() != 2 || batch.rank() != 1) n.fail("{}", wrong);
+  require_equal(n, corners.dim(1), 4, "{}", wrong);
+  require_equal(n, corners.dim(0), batch.dim(0), "{}", wrong);
   const std::vector<int64_t> size = n.integers(3, "size of its crops");
   if (size.size() != 2 || size[0] < 1 || size[1] < 1)
     n.fail("its size of crops [{}] should be two positive numbers", fmt::join(size, ", "));

@@ -4,6 +4,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/dim_bounds.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/one_number.h"
 #include "host/onnx/term.h"
 #include "host/ops/norm.h"
@@ -31,9 +32,9 @@ void convert_torch_embedding(NodeImport& n) {
 void convert_complex_mul(NodeImport& n, double sign) {
   const Term a = Term::input(n, 0), b = Term::input(n, 1);
   for (const Term& x : {a, b}) {
-    if (x.rank() < 1 || provably_different(x.dim(-1), 2))
-      n.fail("the last dimension of its data {} is not 2, for real and imaginary parts",
-             to_string(x.shape()));
+    constexpr auto kText = "the last dimension of its data {} is not 2, for real and imaginary parts";
+    if (x.rank() < 1) n.fail(kText, to_string(x.shape()));
+    require_equal(n, x.dim(-1), 2, kText, to_string(x.shape()));
   }
   const Term a_real = a.sliced(-1, 0, 1), a_imaginary = a.sliced(-1, 1, 2), b_real = b.sliced(-1, 0, 1),
              b_imaginary = b.sliced(-1, 1, 2) * sign;

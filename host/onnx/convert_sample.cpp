@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/term.h"
 #include "host/onnx/window.h"
 #include "host/ops/grid_sample.h"
@@ -47,8 +48,10 @@ void convert_affine_grid(NodeImport& n) {
   if (theta.rank() == 3 && theta.dim(1).is_constant()) n.assume_length(1, theta.dim(1).value() + 2);
   const Shape size = n.dims(1, "size");
   const size_t axes = size.size() < 2 ? 0 : size.size() - 2;
-  if (axes < 1 || theta.rank() != 3 || provably_different(theta.dim(1), static_cast<int64_t>(axes)))
-    n.fail("its size {} does not fit {}", to_string(size), n.type(0).str());
+  constexpr auto kText = "its size {} does not fit {}";
+  if (axes < 1 || theta.rank() != 3) n.fail(kText, to_string(size), n.type(0).str());
+  for (const int64_t axis : {1, 2})
+    require_equal(n, theta.dim(axis), std::ssize(size) - 3 + axis, kText, to_string(size), n.type(0).str());
   const bool align_corners = n.integer("align_corners", 0) != 0;
   // Coordinates (N, spatial…, 1), x first, each of them along an axis of its own.
   Shape result{theta.dim(0)};
