@@ -1,6 +1,7 @@
 // com.microsoft's RemovePadding and RestorePadding: sequences without what fills up their batch. Semantics:
 // ONNX Runtime's documentation of its contrib operators.
 #include "host/onnx/converters.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/term.h"
 #include "host/ops/reduce.h"
 #include "host/ops/scatter.h"
@@ -53,6 +54,7 @@ void convert_restore_padding(NodeImport& n) {
     n.fail("its tokens {} and places {} should be (count, size) and (batch, length)", n.type(0).str(),
            n.type(1).str());
   const Dim all = given.dim(0) * given.dim(1);
+  require_at_most(n, x.dim(0), all);
   const Term places = given.cast(DType::kI64).reshaped({all}).sliced(0, 0, x.dim(0)).unsqueezed(1);
   const Term none = Term::filled(n, x.dtype(), 0, {all, x.dim(1)});
   const Term y(n, n.add(op::scatter_nd, {none, places, x}, std::make_shared<ScatterAttrs>()));

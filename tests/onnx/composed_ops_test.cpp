@@ -161,14 +161,20 @@ TEST(OpenAxes, OfRegionsBoxesAndPositionsHaveAsManyNumbersAsTheseAreOf) {
 TEST(OpenAxes, OfDataThatAreCutIntoPartsHaveThoseAlone) {
   const std::string pairs = open_input("a", "N K") + open_input("b", "N 2");
   for (const char* op : {"ComplexMul", "ComplexMulConj"})
-    EXPECT_TRUE(takes_only(pairs + node(op, "a b", "y", "domain: 'com.microsoft' "), 2)) << op;
+    EXPECT_TRUE(takes_only(pairs + node(op, "a b", "y", kMicrosoft), 2)) << op;
   const std::string images = "initializer { name: 's' data_type: 7 dims: 4 int64_data: [3, 2, 4, 5] } ";
   EXPECT_TRUE(takes_only(open_input("t", "N 2 K") + images + node("AffineGrid", "t s", "y"), 3));
   EXPECT_TRUE(takes_only(open_input("t", "N K 3") + images + node("AffineGrid", "t s", "y"), 2));
   const std::string boxes = open_input("x", "N 2 8 8") + open_input("b", "M K") + open_input("i", "M", 6);
   const std::string crops = "initializer { name: 's' data_type: 6 dims: 2 int32_data: [2, 3] } ";
-  EXPECT_TRUE(
-      takes_only(boxes + crops + node("CropAndResize", "x b i s", "y", "domain: 'com.microsoft' "), 4));
+  EXPECT_TRUE(takes_only(boxes + crops + node("CropAndResize", "x b i s", "y", kMicrosoft), 4));
+}
+
+TEST(RestorePadding, HasNoMoreTokensThanPlaces) {
+  const Graph graph = imported_graph(open_input("x", "K 2") + open_input("p", "M 4", 6) +
+                                         node("RestorePadding", "x p", "y", kMicrosoft),
+                                     "y");
+  for (const int64_t k : {0, 1, 11, 12, 13}) EXPECT_EQ(takes(graph, {{"M", 3}, {"K", k}}), k <= 12) << k;
 }
 
 TEST(RoiAlign, NeedsNothingOfDataOfKnownSizes) {
