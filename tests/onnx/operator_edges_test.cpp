@@ -1,10 +1,12 @@
-// Operators of old operator sets, and attributes and bounds at the edge of what they may be.
+// Attributes, operands and bounds at the edge of what they may be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include "host/support/error.h"
 #include "tests/onnx/model_text.h"
 #include "tests/onnx/one_node.h"
 
@@ -12,58 +14,8 @@ namespace gantry {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::interpret_function;
 using testing::OneNode;
-
-// One input says how often, another which axis, both of the data's type.
-TEST(OldOperators, Tile1RepeatsOneAxis) {
-  const std::string text =
-      "ir_version: 8 opset_import { version: 1 } graph { name: 'g' "
-      "initializer { name: 'times' dims: 1 data_type: 1 float_data: 2 } "
-      "initializer { name: 'axis' dims: 1 data_type: 1 float_data: 1 } "
-      "node { op_type: 'Tile' input: 'x' input: 'times' input: 'axis' output: 'y' } "
-      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 2 } "
-      "} } } } "
-      "output { name: 'y' } }";
-  onnx::ModelProto proto;
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto));
-  const Graph graph = import_onnx_bytes(proto.SerializeAsString(), ".");
-  const std::vector<float> x{1, 2, 3, 4};
-  const ConstantPtr y =
-      interpret_function(graph.main, {make_constant({DType::kF32, {2, 2}}, x.data())}).at(0);
-  EXPECT_EQ(y->type.shape, (Shape{2, 4}));
-  EXPECT_THAT(std::vector<float>(y->as<float>(), y->as<float>() + 8), ElementsAre(1, 2, 1, 2, 3, 4, 3, 4));
-}
-
-TEST(OldOperators, NormsOfWindowsHadAFloatForP) {
-  OneNode pool("", "LpPool", 1);
-  pool.input<float>(DType::kF32, {1, 1, 2, 2}, {1, -2, 2, 4})
-      .with_list("kernel_shape", {2, 2})
-      .with("p", 2.0);
-  EXPECT_THAT(pool.run<float>(DType::kF32), ElementsAre(5));
-  OneNode global("", "GlobalLpPool", 1);
-  global.input<float>(DType::kF32, {1, 1, 2, 2}, {1, -2, 2, 4}).with("p", 1.0);
-  EXPECT_THAT(global.run<float>(DType::kF32), ElementsAre(9));
-  OneNode half("", "GlobalLpPool", 1);
-  half.input<float>(DType::kF32, {1, 1, 2, 2}, {1, -2, 2, 4}).with("p", 1.5);
-  EXPECT_THROW(half.results(), Error);
-}
-
-TEST(OldOperators, Upsample1HasAScaleForHeightAndForWidth) {
-  OneNode node("", "Upsample", 1);
-  node.input<float>(DType::kF32, {1, 1, 1, 2}, {3, 4}).with("height_scale", 2.0).with("width_scale", 3.0);
-  EXPECT_EQ(node.results().at(0)->type.shape, (Shape{1, 1, 2, 6}));
-  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4));
-}
-
-TEST(OldOperators, BatchNormalization7HasStatisticsOfElements) {
-  OneNode node("", "BatchNormalization", 7);
-  node.input<float>(DType::kF32, {2, 1, 2}, {1, 2, 3, 6}).with("spatial", int64_t{0}).with("epsilon", 0.0);
-  for (const std::vector<float>& statistic : {std::vector<float>{1, 2}, {0, 10}, {1, 4}, {4, 1}})
-    node.input<float>(DType::kF32, {1, 2}, statistic);
-  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(0, 6, 1, 14));
-}
 
 // A variance of a million is none of f16: its data, 2000 and -1000, are twice and once the deviation.
 TEST(BatchNormalization, OfHalvesTakesStatisticsOfF32AsTheyAre) {
@@ -89,33 +41,6 @@ TEST(BatchNormalization, OfAVectorIsOfOneChannel) {
   EXPECT_EQ(results[1]->type.shape, Shape{1});
   EXPECT_EQ(*results[1]->as<float>(), 2.0F);
   EXPECT_EQ(*results[2]->as<float>(), 2.5F);
-}
-
-// ONNX has it since operator set 17; ONNX Runtime saves it in models of their own operator set.
-TEST(OldOperators, LayerNormalizationIsTakenAsOnnxRuntimeFusesIt) {
-  OneNode node("", "LayerNormalization", 12);
-  node.input<float>(DType::kF32, {1, 2}, {1, 3})
-      .input<float>(DType::kF32, {2}, {1, 2})
-      .input<float>(DType::kF32, {2}, {0, 1})
-      .with("epsilon", 0.0);
-  EXPECT_THAT(node.run<float>(DType::kF32), ElementsAre(-1, 3));
-}
-
-TEST(OldOperators, ScaledTanhHasAFactorOnEitherSide) {
-  const std::vector<float> x{-3, -0.5, 0, 0.25, 20};
-  OneNode node("", "ScaledTanh", 1);
-  node.input<float>(DType::kF32, {5}, x).with("alpha", 1.7159).with("beta", 0.6666667);
-  const std::vector<float> y = node.run<float>(DType::kF32);
-  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(y[i], 1.7159 * std::tanh(0.6666667 * x[i]), 2e-6) << x[i];
-}
-
-TEST(OldOperators, Selu1HasDefaultsOfItsOwn) {
-  for (const auto& [opset, gamma] : {std::pair{5, 1.0507F}, {6, 1.05070102214813232421875F}}) {
-    OneNode node("", "Selu", opset);
-    node.input<float>(DType::kF32, {2}, {1, -INFINITY});
-    EXPECT_THAT(node.run<float>(DType::kF32),
-                ElementsAre(gamma, ::testing::FloatNear(-gamma * (opset < 6 ? 1.6732F : 1.6732632F), 1e-6F)));
-  }
 }
 
 TEST(Windows, WithAStrideBeyondTheDataThereIsOne) {
@@ -387,82 +312,6 @@ TEST(Col2Im, OfTruthValuesIsTrueWhereAnyBlockIs) {
       .input<int64_t>(DType::kI64, {2}, {3, 1})
       .input<int64_t>(DType::kI64, {2}, {2, 1});
   EXPECT_THAT(node.run<uint8_t>(DType::kBool), ElementsAre(0, 1, 0));
-}
-
-// --- inputs that nodes cannot have
-
-/// What is said to be wrong with nodes whose last result is y.
-std::string error_of(const std::string& nodes, const model_text::Inputs& inputs) {
-  try {
-    import_onnx_bytes(model_text::parse(nodes, inputs, "y", model_text::kNewest).SerializeAsString(), ".");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-TEST(OneNumber, IsNeitherNoneNorSeveral) {
-  const std::string constants =
-      "initializer { name: 'train' data_type: 9 int32_data: 1 } "
-      "initializer { name: 'no_ratio' dims: 0 data_type: 1 } "
-      "initializer { name: 'no_truth' dims: 0 data_type: 9 } "
-      "initializer { name: 'none' dims: 0 data_type: 7 } "
-      "initializer { name: 'two' dims: 2 data_type: 7 int64_data: [1, 1] } "
-      "initializer { name: 'row' dims: [1, 2] data_type: 7 int64_data: [1, 1] } "
-      "initializer { name: 'empty_row' dims: [0, 1] data_type: 7 } ";
-  struct Wrong {
-    const char *op, *inputs, *said;
-  };
-  const Wrong wrong[] = {
-      {"Dropout", "x no_ratio train", "its ratio (input 1) should be one number, not 0"},
-      {"Dropout", "x - no_truth", "its training_mode (input 2) should be one number, not 0"},
-      {"DFT", "x - none", "its axis (input 2) should be one number, not 0"},
-      {"DFT", "x - two", "its axis (input 2) should be one number, not 2"},
-      {"DFT", "x two", "its dft_length (input 1) should be one number, not 2"},
-      {"SplitToSequence", "x row", "its size of the parts (input 1) should be one number, not 2"},
-      {"SplitToSequence", "x empty_row", "its size of the parts (input 1) should be one number, not 0"},
-      {"CumSum", "x none", "its axis (input 1) should be one number, not 0"},
-      {"TopK", "x two", "its k (input 1) should be one number, not 2"},
-  };
-  for (const auto& [op, inputs, said] : wrong) {
-    const std::string error =
-        error_of(constants + model_text::node(op, inputs, "y"), {{"x", model_text::random({1, 4, 1}, 1)}});
-    EXPECT_THAT(error, HasSubstr(said)) << op << " of " << inputs;
-    EXPECT_THAT(error, HasSubstr(op));
-  }
-}
-
-TEST(Ranks, ThatNodesCannotHaveAreRefused) {
-  using namespace model_text;  // NOLINT
-  const std::string constants =
-      "initializer { name: 'step' data_type: 7 int64_data: 2 } "
-      "initializer { name: 'lengths' dims: 1 data_type: 6 int32_data: 2 } "
-      "initializer { name: 'total' data_type: 6 int32_data: 3 } "
-      "initializer { name: 'table' dims: [2, 4] data_type: 2 int32_data: [1, 2, 3, 4, 5, 6, 7, 8] } "
-      "initializer { name: 'points' dims: 2 data_type: 2 int32_data: [1, 2] } ";
-  const std::string heads = "domain: 'com.microsoft' " + integer("num_heads", 1) + integer("kv_num_heads", 1);
-  const std::string blocks = "domain: 'com.microsoft' " + integer("bits", 4) + integer("block_size", 16);
-  const Inputs inputs{{"scalar", random({}, 1)},       {"vector", random({2}, 2)},
-                      {"matrix", random({2, 1}, 3)},   {"x", random({1, 4, 1}, 4)},
-                      {"boxes", random({1, 3, 4}, 5)}, {"at", {{}, {1}, DType::kI64}}};
-  struct Wrong {
-    std::string op, inputs, attributes;
-    const char* said;
-  };
-  const Wrong wrong[] = {
-      {"NonMaxSuppression", "boxes scalar", "", "should have 3 dimensions"},
-      {"NonMaxSuppression", "scalar boxes", "", "should have 3 dimensions"},
-      {"STFT", "x step scalar", "", "should be a vector"},
-      {"DeformConv", "vector vector vector", "", "does not fit the data"},
-      {"DeformConv", "x x vector", "", "do not fit the weight"},
-      {"GroupQueryAttention", "x x x matrix matrix lengths total", heads, "its past_key"},
-      {"GatherBlockQuantized", "table at matrix points", blocks, "should be packed along an axis"},
-  };
-  for (const auto& [op, names, attributes, said] : wrong) {
-    const std::string error = error_of(constants + node(op, names, "y", attributes), inputs);
-    EXPECT_THAT(error, HasSubstr(said)) << op << " of " << names;
-    EXPECT_THAT(error, HasSubstr(op));
-  }
 }
 
 }  // namespace
