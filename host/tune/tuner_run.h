@@ -1,8 +1,10 @@
-// A run of the tuner: what tune() (host/tune/tuner.h) does, in parts. Trials and acceptance are in tuner.cpp,
-// what is decided for the network as a whole in tuner_network.cpp, the end in tuner_end.cpp.
+// A run of the tuner: what tune() (host/tune/tuner.h) does, in parts. How it begins is in tuner_begin.cpp,
+// trials and acceptance in tuner.cpp, what is decided for the network as a whole in tuner_network.cpp, the
+// end in tuner_end.cpp.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -28,6 +30,8 @@ constexpr double kMostCompareSeconds = 60;
 
 /// Of NetworkQuestion::kProducts the only one.
 NetworkTrial combined_trial();
+/// Of two trials at least.
+std::array<std::vector<Trial>, 2> halves_of(const std::vector<Trial>& trials);
 
 class Tuner {
  public:
