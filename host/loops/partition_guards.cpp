@@ -21,10 +21,10 @@
 #include <map>
 #include <set>
 
+#include "host/loops/governing_conditions.h"
 #include "host/loops/local_copier.h"
 #include "host/loops/loop_limits.h"
 #include "host/loops/lower.h"
-#include "host/tensor/conjunction.h"
 #include "host/tensor/fold.h"
 #include "host/tensor/simplifier.h"
 
@@ -33,51 +33,6 @@ namespace {
 
 /// Statements that partitioning may add to a kernel.
 constexpr int kMaxAddedStatements = 1500;
-
-struct Candidate {
-  std::vector<Expr> hoisted;  ///< all of these at the place reached imply the originals below it
-  std::set<const ExprNode*> originals;
-  bool crossed_loop = false;
-};
-
-bool is_pure(const Expr& e) {
-  bool pure = true;
-  walk(e, [&](const Expr& x) { pure &= x->kind != ExprKind::kLoad; });
-  return pure;
-}
-
-/// c*var + rest, so that the ends of a range bound what lies between.
-bool linear_in(const Expr& e, const VarNode* var) {
-  if (!mentions(e, var)) return true;
-  if (e.as<VarNode>()) return true;
-  const auto* node = e.as<BinaryNode>();
-  if (!node) return false;
-  if (node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub)
-    return linear_in(node->a, var) && linear_in(node->b, var);
-  if (node->op != BinaryOp::kMul) return false;
-  return (!mentions(node->a, var) && linear_in(node->b, var)) ||
-         (!mentions(node->b, var) && linear_in(node->a, var));
-}
-
-/// Of the parts of a condition those that may be hoisted.
-void add_candidates(const Expr& condition, std::vector<Candidate>& out) {
-  std::vector<Expr> conjuncts;
-  collect_conjuncts(condition, conjuncts);
-  for (const Expr& e : conjuncts) {
-    const auto* node = e.as<BinaryNode>();
-    bool inequality =
-        node && is_comparison(node->op) && node->op != BinaryOp::kEq && node->op != BinaryOp::kNe;
-    if (inequality && node->a->type == ExprType{DType::kI64, 1} && is_pure(e)) {
-      out.push_back({{e}, {e.get()}, false});
-    }
-  }
-}
-
-bool reads_nothing(const Stmt& s) {
-  bool none = true;
-  walk(s, {}, [&](const Expr& e) { none &= e->kind != ExprKind::kLoad; });
-  return none;
-}
 
 /// Replaces the conditions by true.
 class Stripper : public StmtMutator {
@@ -242,14 +197,14 @@ class Partitioner {
   Stmt partition(const Stmt& s) {
     if (!s) return s;
     if (may_be_copied(s)) {
-      const std::vector<Candidate> candidates = governing(s);
-      for (const Candidate& c : candidates) {
+      const std::vector<GoverningCondition> candidates = governing_conditions(s, simplifier_);
+      for (const GoverningCondition& c : candidates) {
         if (Stmt versions = by_rows(s, c)) return versions;
       }
       Expr condition;
       std::set<const ExprNode*> originals;
-      std::vector<Candidate> taken;
-      for (const Candidate& c : candidates) {
+      std::vector<GoverningCondition> taken;
+      for (const GoverningCondition& c : candidates) {
         if (!c.crossed_loop || kept(c, s)) continue;
         for (const Expr& part : c.hoisted) condition = condition ? condition && part : part;
         originals.insert(c.originals.begin(), c.originals.end());
@@ -260,7 +215,7 @@ class Partitioner {
         added_ += size;
         Stmt full = partition(Stripper(originals).mutate_stmt(s));
         const auto kept_outside = kept_;
-        for (const Candidate& c : taken) {
+        for (const GoverningCondition& c : taken) {
           for (const ExprNode* original : c.originals) kept_[original].push_back(c.hoisted);
         }
         Stmt rest = VersionCopier(".tail").mutate_stmt(partition_inside(s));
@@ -273,7 +228,7 @@ class Partitioner {
 
  private:
   /// A version for every number of rows that a tile may have, most first; null where the condition is no such.
-  Stmt by_rows(const Stmt& s, const Candidate& c) {
+  Stmt by_rows(const Stmt& s, const GoverningCondition& c) {
     if (!c.crossed_loop || c.hoisted.size() != 1 || !mentions_size(c.hoisted)) return {};
     const RowLoops loops(s, c.originals);
     const int64_t rows = loops.rows();
@@ -306,11 +261,11 @@ class Partitioner {
   }
 
   /// Whether `s`, in a guarded version, is not to be divided by the condition once more.
-  bool kept(const Candidate& c, const Stmt& s) const {
+  bool kept(const GoverningCondition& c, const Stmt& s) const {
     return std::ranges::any_of(c.originals, [&](const ExprNode* original) {
       const auto hoisted = kept_.find(original);
       if (hoisted == kept_.end()) return false;
-      return hoisted->second.size() > 1 || equal(hoisted->second.front(), c.hoisted) ||
+      return hoisted->second.size() > 1 || are_equal(hoisted->second.front(), c.hoisted) ||
              !mentions_size(c.hoisted) || !has_steps(s);
     });
   }
@@ -387,124 +342,6 @@ class Partitioner {
         return s;
     }
     return s;
-  }
-
-  /// Conditions that hold or fail for everything in `s`, in terms of what is known in front of `s`.
-  std::vector<Candidate> governing(const Stmt& s) {
-    std::vector<Candidate> found;
-    if (!s) return found;
-    switch (s->kind) {
-      case StmtKind::kStore:
-        walk(s.as<StoreNode>()->value, [&](const Expr& e) {
-          const auto* node = e.as<CallNode>();
-          if (node && node->fn == MathFn::kIfThenElse) add_candidates(node->args[0], found);
-        });
-        return found;
-      case StmtKind::kIf:
-        found = governing(s.as<IfNode>()->then_case);
-        if (s.as<IfNode>()->else_case) return {};
-        add_candidates(s.as<IfNode>()->condition, found);
-        return found;
-      case StmtKind::kFor:
-        return leave_loop(s.as<ForNode>(), governing(s.as<ForNode>()->body));
-      case StmtKind::kAllocate:
-        return governing(s.as<AllocateNode>()->body);
-      case StmtKind::kLet:
-        for (Candidate& c : governing(s.as<LetStmtNode>()->body)) {
-          bool local = false;
-          for (const Expr& e : c.hoisted) local |= mentions(e, s.as<LetStmtNode>()->var.as<VarNode>());
-          if (!local) found.push_back(std::move(c));
-        }
-        return found;
-      case StmtKind::kLaunch:
-      case StmtKind::kBarrier:
-      case StmtKind::kShuffle:
-      case StmtKind::kMma:
-      case StmtKind::kTile:
-      case StmtKind::kPrefetch:
-      case StmtKind::kTranspose:
-        return found;
-      case StmtKind::kOnce:
-        return governing(s.as<OnceNode>()->body);
-      case StmtKind::kBlock:
-        return common(s.as<BlockNode>()->statements);
-    }
-    return found;
-  }
-
-  std::vector<Candidate> common(const std::vector<Stmt>& statements) {
-    std::vector<Candidate> shared;
-    bool first = true;
-    for (const Stmt& s : statements) {
-      std::vector<Candidate> own = governing(s);
-      if (own.empty() && reads_nothing(s)) continue;
-      if (first) {
-        shared = std::move(own);
-        first = false;
-        continue;
-      }
-      std::vector<Candidate> both;
-      for (Candidate& a : shared) {
-        bool matched = false;
-        for (const Candidate& b : own) {
-          if (!equal(a.hoisted, b.hoisted)) continue;
-          a.originals.insert(b.originals.begin(), b.originals.end());
-          a.crossed_loop |= b.crossed_loop;
-          matched = true;
-        }
-        if (matched) both.push_back(std::move(a));
-      }
-      shared = std::move(both);
-    }
-    return shared;
-  }
-
-  static bool equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-    return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return structurally_equal(x, y); });
-  }
-
-  std::vector<Candidate> leave_loop(const ForNode* loop, std::vector<Candidate> inside) {
-    std::vector<Candidate> outside;
-    for (Candidate& c : inside) {
-      std::vector<Expr> hoisted;
-      bool possible = true;
-      for (const Expr& e : c.hoisted) possible = possible && for_all_iterations(loop, e, hoisted);
-      if (!possible) continue;
-      c.hoisted = std::move(hoisted);
-      c.crossed_loop = true;
-      outside.push_back(std::move(c));
-    }
-    return outside;
-  }
-
-  /// Appends conditions free of the loop's variable that imply `e` in every iteration; false if there are
-  /// none or they never hold.
-  bool for_all_iterations(const ForNode* loop, const Expr& e, std::vector<Expr>& out) {
-    const auto* var = loop->var.as<VarNode>();
-    if (!mentions(e, var)) {
-      out.push_back(e);
-      return true;
-    }
-    if (!constant_of(loop->extent)) return false;
-    const auto* node = e.as<BinaryNode>();
-    if (!node || !linear_in(node->a, var) || !linear_in(node->b, var)) return false;
-    Expr last = loop->low + loop->extent - Expr(1);
-    Expr at_first = simplifier_.simplify(substitute(e, {{var, loop->low}}));
-    Expr at_last = simplifier_.simplify(substitute(e, {{var, last}}));
-    if (constant_of(at_first) == 0 || constant_of(at_last) == 0) return false;
-    Expr gap = node->b - node->a;
-    Expr growth = substitute(gap, {{var, last}}) - substitute(gap, {{var, loop->low}});
-    bool less = node->op == BinaryOp::kLt || node->op == BinaryOp::kLe;
-    bool shrinks = simplifier_.prove(le(growth, Expr(0))), grows = simplifier_.prove(ge(growth, Expr(0)));
-    bool first_implied = less ? shrinks : grows, last_implied = less ? grows : shrinks;
-    if (!first_implied || constant_of(at_last) == 1) push(at_first, out);
-    if (first_implied || !last_implied) push(at_last, out);
-    return true;
-  }
-
-  static void push(const Expr& e, std::vector<Expr>& out) {
-    if (constant_of(e) == 1) return;
-    out.push_back(e);
   }
 
   Simplifier simplifier_;
