@@ -1,4 +1,4 @@
-// One function of graph text; parser.cpp has what stands around it.
+// One function of graph text; its nodes are in function_parser_nodes.cpp, what stands around in parser.cpp.
 #pragma once
 
 #include <map>
@@ -44,6 +44,10 @@ class FunctionParser {
     size_t type_place = 0;
   };
 
+  /// Refuses one that does not fit into 64 bits where it stands, and not where its size is asked for first.
+  static void expect_size(const TensorType& type, size_t place);
+  /// Whether it is among them, either way round.
+  static bool says(const std::vector<DimConstraint>& constraints, const DimConstraint& wanted);
   void define(Value* value, const std::string& name, size_t place);
   Value* lookup(char sigil, size_t place);
   Dim parse_dim(std::string_view stops);

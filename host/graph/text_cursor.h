@@ -61,4 +61,17 @@ class TextCursor {
   size_t counted_ = 0, line_ = 1;  ///< that far line ends are counted
 };
 
+/// What `read` gives; what it finds wrong in what the user wrote is said at that place of the text.
+template <typename Read>
+auto at_place(size_t place, const Read& read) {
+  try {
+    return read();
+  } catch (const TextError&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUser) throw;
+    TextCursor::fail_at(place, error.what());
+  }
+}
+
 }  // namespace gantry
