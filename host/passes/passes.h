@@ -1,4 +1,4 @@
-// The graph passes. Each has a file of its own; host/passes/pass_list.cpp lists them in order, with the forms of
+// The graph passes. Each has a file of its own; host/passes/pipeline.def lists them in order, with the forms of
 // what models write in several ways (host/passes/canonicalize.h).
 //
 // Each may run again on a graph that it, or any other, has been through: what is rewritten already, and the
