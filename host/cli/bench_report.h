@@ -29,7 +29,7 @@ struct BenchInput {
 struct BenchReport {
   std::string gantry_version;
   std::string date;                  ///< UTC, ISO 8601
-  std::vector<std::string> command;  ///< the program's arguments
+  std::vector<std::string> command;  ///< the program's arguments, URLs without passwords
   std::string model;                 ///< the file as given
   std::string module_digest;         ///< SHA-256 of the module that ran, hexadecimal
   uint64_t module_bytes = 0;

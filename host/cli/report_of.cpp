@@ -11,6 +11,7 @@
 #include "host/cli/report_summary.h"
 #include "host/cli/text.h"
 #include "host/records/record.h"
+#include "host/records/url.h"
 #include "module_generated.h"
 
 namespace gantry::cli {
@@ -44,7 +45,8 @@ BenchReport report_of(const ExecutionOptions& choice, const MeasureOptions& opti
   BenchReport report;
   report.gantry_version = GANTRY_VERSION;
   report.date = records::date_now();
-  report.command = invocation.arguments;
+  for (const std::string& word : invocation.arguments)
+    report.command.push_back(records::without_password(word));
   report.model = choice.file;
   report.module_digest = execution.module.digest;
   report.module_bytes = execution.module.bytes.bytes.size();

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "host/records/database.h"
+#include "host/records/url.h"
 #include "host/support/error.h"
 
 namespace gantry::records {
@@ -29,9 +30,11 @@ constexpr int64_t kImportersLock = 0x676e7473;
 struct Finish {
   void operator()(PGconn* connection) const { PQfinish(connection); }
   void operator()(PGresult* result) const { PQclear(result); }
+  void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
 };
 using Connection = std::unique_ptr<PGconn, Finish>;
 using Result = std::unique_ptr<PGresult, Finish>;
+using UrlParts = std::unique_ptr<PQconninfoOption, Finish>;
 
 /// libpq's messages end with a line end, and have others within.
 std::string in_a_line(std::string_view message) {
@@ -42,22 +45,31 @@ std::string in_a_line(std::string_view message) {
   return text;
 }
 
-/// Without what stands between ':' and '@' of the user, which libpq looks for in front of the first '/', and
-/// without a query's passwords: "password", "sslpassword".
-std::string without_password(const std::string& url) {
-  constexpr std::string_view kPassword = "password=";
-  std::string shown = url;
-  const size_t begin = shown.find("://") + 3;
-  const size_t at = shown.find('@', begin), slash = shown.find('/', begin);
-  const size_t colon = shown.find(':', begin);
-  if (at != std::string::npos && colon < at && (slash == std::string::npos || at < slash))
-    shown.erase(colon, at - colon);
-  for (size_t found = shown.find(kPassword); found != std::string::npos;) {
-    const size_t value = found + kPassword.size();
-    shown.replace(value, std::min(shown.find('&', value), shown.size()) - value, "…");
-    found = shown.find(kPassword, value);
+/// Null where libpq cannot read the URL; `problem` says why, and quotes of it what is wrong.
+UrlParts parts_of(const std::string& url, std::string& problem) {
+  char* message = nullptr;
+  UrlParts parts(PQconninfoParse(url.c_str(), &message));
+  if (message != nullptr) problem = in_a_line(message);
+  PQfreemem(message);
+  return parts;
+}
+
+std::string host_in(const UrlParts& parts) {
+  for (const PQconninfoOption* part = parts.get(); part->keyword != nullptr; ++part) {
+    if (std::string_view(part->keyword) == "host") return part->val == nullptr ? "" : part->val;
   }
-  return shown;
+  return "";
+}
+
+/// User errors for a URL that libpq cannot read, or not as it is meant. They never quote a password: libpq's
+/// words are of `shown`, the URL without.
+void expect_url(const std::string& url, const std::string& shown) {
+  std::string problem;
+  const UrlParts parts = parts_of(url, problem), others = parts_of(shown, problem);
+  if (others == nullptr) user_error("{}: is no URL of PostgreSQL: {}", shown, problem);
+  if (parts == nullptr || host_in(parts) != host_in(others))
+    user_error("{}: a password in it is not written as in URLs, which have %25 for '%' and %40 for '@'",
+               shown);
 }
 
 std::string table_definition() {
@@ -95,6 +107,7 @@ class PostgresDatabase : public Database {
         place_(without_password(url)),
         patience_(options.patience_seconds),
         read_only_(options.read_only) {
+    expect_url(url_, place_);
     connect();
     expect_records(options);
   }

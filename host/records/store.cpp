@@ -6,6 +6,7 @@
 #include <map>
 
 #include "host/records/database.h"
+#include "host/records/url.h"
 #include "host/support/error.h"
 
 namespace gantry::records {
@@ -263,7 +264,7 @@ std::vector<std::optional<Record>> Store::best(std::span<const Key> keys) {
 std::unique_ptr<Store> open_store(const std::string& place, StoreOptions options) {
   if (place.empty()) user_error("records: name a file, or postgresql://user@host/database");
   if (!is_postgres(place) && place.find("://") != std::string::npos)
-    user_error("{}: records are in a file, or at postgresql://user@host/database", place);
+    user_error("{}: records are in a file, or at postgresql://user@host/database", without_password(place));
   std::unique_ptr<Database> database =
       is_postgres(place) ? open_postgres(place, options) : open_sqlite(place, options, place);
   return std::make_unique<SqlStore>(std::move(database), std::move(options));

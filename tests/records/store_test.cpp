@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "host/records/database.h"
+#include "host/records/url.h"
 #include "host/support/error.h"
 #include "tests/records/samples.h"
 
@@ -480,11 +481,35 @@ TEST(Store, PasswordsAreNotShown) {
   for (const char* place :
        {"postgresql://me:secret@127.0.0.1:1/tuning", "postgresql://me:my?secret@127.0.0.1:1/tuning",
         "postgresql://me@127.0.0.1:1/tuning?password=secret&application_name=a",
-        "postgresql://me@127.0.0.1:1/tuning?sslpassword=secret&password=secret"}) {
+        "postgresql://me@127.0.0.1:1/tuning?sslpassword=secret&password=secret",
+        "postgresql://me:%73ecret%40%2F@127.0.0.1:1/tuning",
+        "postgresql://me@127.0.0.1:1/tuning?application_name=a&p%61ss%77ord=secret",
+        "postgresql://me@127.0.0.1:1/tuning?%70assword=a%3Dsecret",
+        "POSTGRESQL://me:secret@127.0.0.1:1/tuning", "mysql://me:secret@lab/tuning"}) {
+    const std::string error = error_of([&] { open_store(place); });
+    EXPECT_THAT(error, HasSubstr("postgresql://")) << place;
+    EXPECT_THAT(error, ::testing::Not(HasSubstr("ecret"))) << place;
+  }
+}
+
+TEST(Store, PasswordsThatAreNotWrittenAsInUrlsAreNotShownEither) {
+  for (const char* place : {"postgresql://me:100%secret@127.0.0.1:1/tuning",
+                            "postgresql://me@127.0.0.1:1/tuning?password=100%secret",
+                            "postgresql://me:my@secret@127.0.0.1:1/tuning"}) {
     const std::string error = error_of([&] { open_store(place); });
     EXPECT_THAT(error, HasSubstr("postgresql://")) << place;
     EXPECT_THAT(error, ::testing::Not(HasSubstr("secret"))) << place;
   }
+}
+
+TEST(Url, LosesItsPasswordsAndNothingElse) {
+  EXPECT_EQ(without_password("--records=postgresql://me:se%40cret@lab:5432/a?sslmode=x&PassWord=b=c&port=1"),
+            "--records=postgresql://me@lab:5432/a?sslmode=x&PassWord=…&port=1");
+  EXPECT_EQ(without_password("postgresql://lab@/tuning?host=/run/a:b&port=5433"),
+            "postgresql://lab@/tuning?host=/run/a:b&port=5433");
+  EXPECT_EQ(without_password("postgresql://[::1]:5432/a?application_name=b@c"),
+            "postgresql://[::1]:5432/a?application_name=b@c");
+  EXPECT_EQ(without_password("pass:word@file"), "pass:word@file");
 }
 
 }  // namespace
