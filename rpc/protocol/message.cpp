@@ -39,6 +39,12 @@ class UnpackedBytes {
   void add(const flatbuffers::Vector<T>* list) {
     take(list ? list->size() * sizeof(T) : 0);
   }
+  /// A list of texts: each has its place in the list and its length in a message that stores it once, which
+  /// bounds empty ones, too.
+  void add(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* texts) {
+    constexpr std::size_t kPlaceAndLength = 2 * sizeof(flatbuffers::uoffset_t);
+    add_rows(texts, [&](const flatbuffers::String& text) { take(kPlaceAndLength + text.size()); });
+  }
   template <typename Row, typename Add>
   void add_rows(const flatbuffers::Vector<flatbuffers::Offset<Row>>* rows, Add add_row) {
     for (flatbuffers::uoffset_t i = 0; rows && i < rows->size(); ++i) add_row(*rows->Get(i));
@@ -56,13 +62,12 @@ void check_unpacked(const wire::Request&, std::size_t) {}  // rows of requests a
 
 void check_unpacked(const wire::Response& response, std::size_t most) {
   UnpackedBytes bytes(most);
-  const auto text = [&](const flatbuffers::String& row) { bytes.add({&row}); };
   const auto tensor = [&](const wire::TensorDescription& row) {
     bytes.add({row.name()});
     bytes.add(row.shape());
   };
   if (const auto* board = response.body_as_BoardDescription()) {
-    bytes.add_rows(board->features(), text);
+    bytes.add(board->features());
     bytes.add_rows(board->gpus(), [&](const wire::GpuDescription& row) {
       bytes.add({row.name(), row.driver()});
     });
@@ -70,7 +75,7 @@ void check_unpacked(const wire::Response& response, std::size_t most) {
     bytes.add_rows(module->inputs(), tensor);
     bytes.add_rows(module->outputs(), tensor);
   } else if (const auto* finished = response.body_as_BenchmarkFinished()) {
-    bytes.add_rows(finished->probe_notes(), text);
+    bytes.add(finished->probe_notes());
     bytes.add_rows(finished->readings(), [&](const wire::ProbeReading& row) { bytes.add(row.clock_mhz()); });
     bytes.add_rows(finished->kernels(), [&](const wire::KernelTiming& row) {
       bytes.add({row.name(), row.origin(), row.symbol(), row.op()});

@@ -138,6 +138,31 @@ Bytes repetitive_result(std::size_t kernels, const std::string& text) {
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
+/// A board with so many features, which share one text.
+Bytes repetitive_board(std::size_t features, const std::string& text) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto feature = builder.CreateString(text);
+  const auto rows = builder.CreateVector(std::vector(features, feature));
+  wire::BoardDescriptionBuilder board(builder);
+  board.add_features(rows);
+  const auto body = board.Finish();
+  builder.Finish(wire::CreateResponse(builder, wire::ResponseBody::BoardDescription, body.Union()));
+  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+TEST(Message, AListOfOneTextOverAndOverIsRefusedThoughTheTextIsEmpty) {
+  EXPECT_EQ(decode_response(repetitive_board(3, "")).body.AsBoardDescription()->features.size(), 3u);
+  EXPECT_THROW(decode_response(repetitive_board(250'000, "")), Error);  // 8 MB of strings in 1 MB
+}
+
+TEST(Message, AListOfManyTextsThatAreStoredOnceArrives) {
+  wire::BoardDescriptionT board;
+  board.features.assign(20'000, "");
+  const Bytes frame = encode_response(1, make_response(board));
+  const auto response = decode_response(std::span(frame).subspan(kFrameHeaderSize));
+  EXPECT_EQ(response.body.AsBoardDescription()->features, board.features);
+}
+
 TEST(Message, AResponseThatUnpacksToManyTimesItsLengthIsRefused) {
   EXPECT_EQ(decode_response(repetitive_result(3, "conv")).body.AsBenchmarkFinished()->kernels.size(), 3u);
   try {
