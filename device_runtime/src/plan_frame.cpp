@@ -142,9 +142,10 @@ Status PlanFrame::make_output(uint32_t index) {
                    shape_text(output.shape).c_str());
   }
   if (own) {
-    AlignedBuffer& memory = (*output_memory_)[index];
-    GANTRY_TRY(reserve(memory, output.range.bytes, "a plan's result"));
-    output.range.data = memory.data();
+    Kept& result = (*output_memory_)[index];
+    GANTRY_TRY(reserve(result.memory, output.range.bytes, "a plan's result"));
+    result.bytes = output.range.bytes;
+    output.range.data = result.memory.data();
   } else {
     Result<std::byte*> data = provide_output(index);
     if (!data.ok()) return data.status();
@@ -354,6 +355,7 @@ Status PlanFrame::run(std::span<const Range> inputs, OutputMemory* memory, const
   checked_.assign(plan_.constraints == nullptr ? 0 : plan_.constraints->size(), false);
   for (const uint32_t symbol : late_symbols_) context_.dims.forget(symbol);
   set_unused();
+  for (size_t i = 0; memory != nullptr && i < memory->size(); ++i) (*memory)[i].bytes = 0;
   Status status = check_constraints();
   uint32_t stretch = 0;
   for (uint32_t i = 0; status.ok() && i < plan_.steps->size(); ++i) {
@@ -361,7 +363,6 @@ Status PlanFrame::run(std::span<const Range> inputs, OutputMemory* memory, const
       status = begin_stretch(stretch++);
     if (!status.ok()) break;
     if (listener.before) listener.before(i);
-    begun_ = i + 1;
     current_step.store(&steps_[i].label, std::memory_order_relaxed);
     status = run_step(i, hosts);
     current_step.store(nullptr, std::memory_order_relaxed);

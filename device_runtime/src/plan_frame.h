@@ -60,8 +60,12 @@ class PlanFrame {
     std::function<void(size_t)> before, after;
   };
 
+  struct Kept {
+    AlignedBuffer memory;
+    uint64_t bytes = 0;  ///< that this run uses; what is behind them is left of what was before
+  };
   /// Where a plan that a step runs puts its outputs, one each; grows as it has to.
-  using OutputMemory = std::vector<AlignedBuffer>;
+  using OutputMemory = std::vector<Kept>;
 
   /// Context and workspace stay where they are.
   PlanFrame(PlanContext& context, PlanView plan, FrameWorkspace& workspace);
@@ -84,9 +88,7 @@ class PlanFrame {
     std::vector<int64_t> shape;
   };
   /// What the turns of a loop give of one result, one behind the other.
-  struct Gathered {
-    AlignedBuffer memory;
-    uint64_t bytes = 0;
+  struct Gathered : Kept {
     std::vector<int64_t> shape;  ///< of one turn
   };
   /// Plans that a step runs, of which one does at a time, and what it gives.
@@ -99,10 +101,6 @@ class PlanFrame {
     std::byte goes_on{};
   };
 
-  struct Kept {
-    AlignedBuffer memory;
-    uint64_t bytes = 0;  ///< that this run keeps
-  };
   struct StepState {
     std::string origin;
     StepLabel label;
@@ -124,9 +122,8 @@ class PlanFrame {
   void shrink(AlignedBuffer& memory, uint64_t bytes);
   /// No run uses what this frame keeps for runs to come.
   void set_unused();
-  /// Gives back memory of runs before that this run has not come to yet, also of the plans that steps run.
+  /// Gives back memory that the run has no use for, as far as it has come, also of the plans that steps run.
   void let_go_of_unused();
-  void let_go_of_results(Called& called);
   Status run_step(uint32_t index, const KernelHosts& hosts);
   Status call(uint32_t index, const module_format::CallKernel& call, const KernelHosts& hosts);
   Status copy(uint32_t index, const module_format::CopyBuffer& copy);
@@ -164,7 +161,6 @@ class PlanFrame {
   std::vector<Kept> kept_;           ///< by stretch
   std::vector<uint32_t> late_symbols_;  ///< that steps bind
   std::vector<StepState> steps_;
-  size_t begun_ = 0;             ///< so many steps have begun in the run that goes on; 0: none does
   std::vector<Range> ranges_;    ///< of the call that is made
   std::vector<void*> pointers_;
   std::vector<int64_t> sizes_;

@@ -55,15 +55,18 @@ Status PlanFrame::gather(const RunLoop& step, Called& called, uint32_t index, in
   }
   if (made->bytes > UINT64_MAX - all.bytes)
     return failure(GANTRY_OUT_OF_MEMORY, "a loop's results would be larger than any memory");
-  const uint64_t needed = all.bytes + made->bytes, capacity = all.memory.capacity();
-  if (needed > capacity) {
+  const uint64_t needed = all.bytes + made->bytes;
+  if (needed > all.memory.capacity()) {
     uint64_t total = 0;
-    uint64_t wanted = std::max(needed, 2 * capacity);
+    uint64_t wanted = std::max(needed, 2 * all.memory.capacity());
     if (!__builtin_mul_overflow(made->bytes, static_cast<uint64_t>(most), &total)) wanted = std::min(wanted, total);
     AlignedBuffer larger;
-    GANTRY_TRY(reserve(larger, wanted, "a loop's results"));
+    Status status = reserve(larger, wanted, "a loop's results");
+    // More than is needed only where there is more.
+    if (status.code() == GANTRY_OUT_OF_MEMORY) status = reserve(larger, needed, "a loop's results");
+    GANTRY_TRY(status);
     if (all.bytes > 0) memcpy(larger.data(), all.memory.data(), all.bytes);
-    context_.taken_bytes -= capacity;
+    context_.taken_bytes -= all.memory.capacity();
     all.memory = std::move(larger);
   }
   if (made->bytes > 0) memcpy(all.memory.data() + all.bytes, made->data, made->bytes);
@@ -99,13 +102,17 @@ Status PlanFrame::run_loop(uint32_t index, const RunLoop& step, const KernelHost
   std::vector<Range> inputs{{reinterpret_cast<std::byte*>(&called.turn), sizeof called.turn}, {&called.goes_on, 1}};
   GANTRY_TRY(append_ranges(step.inputs(), inputs));
   GANTRY_TRY(run_turns(index, step, inputs, hosts));
+  if (called.turn > 0) {  // nobody reads what the last turn but one gave
+    for (Kept& result : called.turn % 2 == 0 ? called.results : called.other_results) result.bytes = 0;
+  }
   for (uint32_t i = 0; i < step.states(); ++i) {
     Range& state = inputs[2 + i];
     if (called.turn == 0 && state.bytes > 0) {  // it lies in memory that the next stretch takes
-      AlignedBuffer& memory = called.results[1 + i];
-      GANTRY_TRY(reserve(memory, state.bytes, "a loop's results"));
-      memcpy(memory.data(), state.data, state.bytes);
-      state.data = memory.data();
+      Kept& result = called.results[1 + i];
+      GANTRY_TRY(reserve(result.memory, state.bytes, "a loop's results"));
+      result.bytes = state.bytes;
+      memcpy(result.memory.data(), state.data, state.bytes);
+      state.data = result.memory.data();
     }
     results_[step.first_result() + i] = state;
   }

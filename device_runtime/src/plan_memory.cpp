@@ -41,26 +41,27 @@ void PlanFrame::shrink(AlignedBuffer& memory, uint64_t bytes) {
 void PlanFrame::set_unused() {
   workspace_.bytes = 0;
   for (Kept& kept : kept_) kept.bytes = 0;
-  begun_ = 0;
+  for (StepState& step : steps_) {
+    for (OutputMemory* results : {&step.called.results, &step.called.other_results}) {
+      for (Kept& result : *results) result.bytes = 0;
+    }
+    for (Gathered& gathered : step.called.gathered) gathered.bytes = 0;
+  }
 }
 
 void PlanFrame::let_go_of_unused() {
   shrink(workspace_.memory, workspace_.bytes);
   for (Kept& kept : kept_) shrink(kept.memory, kept.bytes);
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    Called& called = steps_[i].called;
-    if (i >= begun_) let_go_of_results(called);
+  for (StepState& step : steps_) {
+    Called& called = step.called;
+    for (OutputMemory* results : {&called.results, &called.other_results}) {
+      for (Kept& result : *results) shrink(result.memory, result.bytes);
+    }
+    for (Gathered& gathered : called.gathered) shrink(gathered.memory, gathered.bytes);
     for (PlanFrame* plan : {called.then_plan.get(), called.else_plan.get()}) {
       if (plan != nullptr) plan->let_go_of_unused();
     }
   }
-}
-
-void PlanFrame::let_go_of_results(Called& called) {
-  for (OutputMemory* results : {&called.results, &called.other_results}) {
-    for (AlignedBuffer& memory : *results) shrink(memory, 0);
-  }
-  for (Gathered& gathered : called.gathered) shrink(gathered.memory, 0);
 }
 
 }  // namespace gantry::runtime

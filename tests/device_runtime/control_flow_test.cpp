@@ -365,6 +365,31 @@ TEST_F(CountingModule, KeepsWhatItGathersWithinTheSessionsMemory) {
   EXPECT_EQ(output(1), (std::vector<float>{2, 3, 4, 5}));
 }
 
+TEST_F(CountingModule, LetsGoOfWhatALargerRunHasLeftOfTheTurnsResults) {
+  open(counting_module(), {.threads = 1, .memory_limit = 1 << 20});
+  // A state of 240 KB: the input, the output and two turns' results.
+  ASSERT_TRUE(count(std::vector<float>(60000, 1), 2).ok());
+  // 400 KB that are gathered, beside the 256 KiB that they outgrow.
+  const Status status = count({1}, 100000);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(output(1).size(), 100000u);
+  EXPECT_EQ(output(1).back(), 100001.0F);
+}
+
+TEST_F(CountingModule, GathersInNoMoreThanItNeedsWhereThereIsNoMore) {
+  ModuleBuilder builder = counting_module();
+  auto& plan = *builder.variant().plans[0];
+  plan.buffers[2]->index = 2;  // the condition is the first byte of the state
+  plan.outputs[2]->shape = {builder.symbol("k")};
+  open(std::move(builder), {.threads = 1, .memory_limit = 1 << 20});
+  // Five turns give 64 KiB each: the fifth finds 256 KiB full, beside which 320 KiB have room, but not 512.
+  std::vector<float> in(16384, 1);
+  in[0] = 8388608.0F + 252;
+  const Status status = count(in, 200);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(output(0)[0], 8388608.0F + 257);
+}
+
 TEST_F(CountingModule, NamesTheNodeWhoseTurnsGiveUnlikeShapes) {
   ModuleBuilder builder = counting_module();
   // The state grows: what is gathered is all of it. A turn's state is one element longer than that before.
