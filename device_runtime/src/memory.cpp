@@ -143,7 +143,10 @@ Status AlignedBuffer::reserve(uint64_t bytes, const char* what) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (bytes == 0) bytes = 1;
   if (data_ != nullptr && bytes <= capacity_) return Status();
-  const uint64_t usable = usable_memory_bytes();
+  // Linux says in a dozen files what there is, and may say less the next time: for a buffer of weight reading
+  // them is little beside getting its pages, and a process that runs has as much as a small one.
+  constexpr uint64_t kOfWeight = uint64_t{4} << 20;
+  const uint64_t usable = bytes < kOfWeight ? 0 : usable_memory_bytes();
   if (bytes > UINT64_MAX - page || (usable > 0 && bytes > usable)) {
     return failure(
         GANTRY_OUT_OF_MEMORY, "%s needs %s, this machine has %s: use smaller inputs or a smaller model", what,

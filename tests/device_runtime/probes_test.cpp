@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
 
 #include "device_runtime/src/memory.h"
 #include "tests/device_runtime/fake_root.h"
@@ -328,6 +331,24 @@ constexpr uint64_t kMiB = 1u << 20;
 /// That much, or what the machine under this test has.
 uint64_t at_most_of_machine(uint64_t bytes) {
   return std::min(bytes, usable_memory_bytes("/nowhere"));
+}
+
+/// How often this process has read from files; none where Linux does not say.
+std::optional<uint64_t> reads() {
+  std::ifstream file("/proc/self/io");
+  for (std::string name; file >> name;) {
+    if (uint64_t count = 0; name == "syscr:" && file >> count) return count;
+  }
+  return std::nullopt;
+}
+
+TEST(Memory, SmallBuffersAreTakenWithoutAskingWhatThereIs) {
+  const auto first = reads(), second = reads();
+  if (!second) GTEST_SKIP() << "this system does not count reads";
+  AlignedBuffer small;
+  ASSERT_TRUE(small.reserve(kMiB, "a test").ok());
+  EXPECT_EQ(*reads() - *second, *second - *first);
+  EXPECT_EQ(AlignedBuffer().reserve(uint64_t{1} << 60, "a test").code(), GANTRY_OUT_OF_MEMORY);
 }
 
 TEST(Memory, IsBoundedByTheControlGroupOfTheProcessAndThoseAroundIt) {
