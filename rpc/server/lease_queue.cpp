@@ -204,10 +204,15 @@ void LeaseQueue::begin(SessionId session, const LeaseParty& party, Time now) {
 }
 
 void LeaseQueue::end(SessionId session, Time now) {
-  Ticket* own = ticket_of(session);
-  if (!own || own->measuring.erase(session) == 0) return;
-  own->rests_since = now;
-  advance(now);
+  if (stop_measuring(session, now)) advance(now);
+}
+
+/// Whoever measures does so under the holder, maybe one that has given it back since. False: it does not.
+bool LeaseQueue::stop_measuring(SessionId session, Time now) {
+  Ticket* held = holder();
+  if (!held || held->measuring.erase(session) == 0) return false;
+  held->rests_since = now;
+  return true;
 }
 
 bool LeaseQueue::cancel(SessionId session, Time now) {
@@ -228,13 +233,13 @@ void LeaseQueue::release(SessionId session, Time now) {
 }
 
 void LeaseQueue::leave(SessionId session, Time now) {
-  Ticket* own = ticket_of(session);
-  if (!own) return;
-  std::erase_if(own->waiting, [&](const Waiting& waiting) { return waiting.session == session; });
-  if (own->waiting.empty()) own->waits_since.reset();
-  if (own->measuring.erase(session) > 0) own->rests_since = now;
-  membership_.erase(session);
-  if (own->owner == session) close(*own, "its session ended", now);
+  stop_measuring(session, now);
+  if (Ticket* own = ticket_of(session)) {
+    std::erase_if(own->waiting, [&](const Waiting& waiting) { return waiting.session == session; });
+    if (own->waiting.empty()) own->waits_since.reset();
+    membership_.erase(session);
+    if (own->owner == session) close(*own, "its session ended", now);
+  }
   advance(now);
 }
 

@@ -64,7 +64,8 @@ class LeaseQueue {
   void end(SessionId session, Time now);
   /// Takes back a question that has no answer yet. False: the answer is under way.
   bool cancel(SessionId session, Time now);
-  /// The session gives its ticket back. Nothing where it has none of its own.
+  /// The session gives its ticket back; who measures under it just then goes on until the end, itself too.
+  /// Nothing where it has none of its own.
   void release(SessionId session, Time now);
   /// The session is gone.
   void leave(SessionId session, Time now);
@@ -138,6 +139,7 @@ class LeaseQueue {
   void hold(Ticket& ticket, Time now);
   void lose(const char* why, Time now);
   void close(Ticket& ticket, const char* why, Time now);
+  bool stop_measuring(SessionId session, Time now);
   void erase(Token token, Time now);
 
   LeaseTerms terms_;

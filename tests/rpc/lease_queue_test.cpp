@@ -250,6 +250,24 @@ TEST_F(Leases, AnOwnerThatTakesAnotherLeaseKeepsItWhenTheFirstOneEnds) {
   EXPECT_THAT(waiting(), IsEmpty());
 }
 
+TEST_F(Leases, AnOwnerThatGivesItsLeaseBackWhileItMeasuresHoldsItUntilItHasMeasured) {
+  for (const bool dies : {false, true}) {
+    take(1);
+    begin(1);
+    take(2);
+    granted();
+    queue_.release(1, now_);
+    EXPECT_THAT(granted(), IsEmpty()) << "it measures";
+    if (dies)
+      queue_.leave(1, now_);
+    else
+      end(1);
+    EXPECT_THAT(granted(), ElementsAre(2));
+    queue_.release(2, now_);
+    EXPECT_EQ(holder(), "");
+  }
+}
+
 TEST_F(Leases, AWaitingSessionThatEndsIsForgotten) {
   take(1);
   take(2);
