@@ -165,7 +165,7 @@ void add_limit_options(CLI::App& command, ServeArguments& a) {
       .add_option(
           "--session-memory", a.session_memory,
           "Memory of one session's modules, and again of its data, e.g. 2GiB; 0: three quarters of the "
-          "machine's")
+          "machine's, or of the limit that systemd, Slurm or a container has set the server")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
 }

@@ -25,7 +25,7 @@ struct ServeOptions {
   std::uint32_t max_handshakes_of_one_address = 8;    ///< of them
   std::uint32_t max_waiting_peers = 256;              ///< connections that have no process yet
   std::uint32_t max_waiting_of_one_address = 64;      ///< of them
-  std::uint64_t session_memory_bytes = 0;             ///< 0: three quarters of the machine's
+  std::uint64_t session_memory_bytes = 0;             ///< 0: three quarters of usable_memory_bytes()
   std::chrono::milliseconds deadline{600'000};        ///< the longest that one request may run
   std::chrono::milliseconds idle_timeout{3'600'000};  ///< a session without a request ends
   std::chrono::milliseconds stall_timeout{60'000};    ///< a peer that stands still within a message; 0: never
