@@ -71,7 +71,8 @@ class SegmentCache {
     void put();
     /// Verifies the digest and publishes the file, which is brought to the disk from then on, at the latest
     /// before the cache's object is gone. Throws Error(kRequest) if the bytes are not the announced ones,
-    /// Error(kRetry) if the first of them were here already, which may be to blame; they are deleted.
+    /// Error(kRetry) if the first of them were here already, which may be to blame, and as put(); they are
+    /// deleted.
     UniqueFd finish();
 
    private:

@@ -77,8 +77,13 @@ void SegmentCache::Upload::open_file(std::uint64_t offset) {
   const int directory = cache_.partial_.get();
   struct stat status {};
   bool is_locked = false;
+  const auto open = [&] {
+    return UniqueFd(::openat(directory, name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  };
   do {  // again if whoever held it has deleted it meanwhile
-    file_.reset(::openat(directory, name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    file_ = open();
+    // One that was cut off while it was published may not be written any more: it begins anew.
+    if (!file_ && errno == EACCES && ::unlinkat(directory, name_.c_str(), 0) == 0) file_ = open();
     is_locked = file_ && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
   } while (is_locked && ::fstat(file_.get(), &status) == 0 && status.st_nlink == 0);
   if (file_ && !is_locked) {
@@ -144,12 +149,13 @@ UniqueFd SegmentCache::Upload::finish() {
 /// It is on the disk a little later, which costs its client no time: after a power cut before, it has garbage
 /// under its name, or none at all, and whoever uses it first finds that out.
 void SegmentCache::Upload::publish() {
-  ::fchmod(file_.get(), 0400);
   {
     const auto room = cache_.locks_.room();  // whoever counts sees it once
+    ::fchmod(file_.get(), 0400);
+    // Its directory may want room for the name.
     if (::renameat(cache_.partial_.get(), name_.c_str(), cache_.segments_.get(), to_hex(digest_).c_str()) !=
         0)
-      throw cannot_write(cache_.directory());
+      give_up(errno);
   }
   shared_ = false;
   struct stat status {};

@@ -420,6 +420,25 @@ TEST_F(Cache, AFullDiskAsksToTryAgainLater) {
   EXPECT_EQ(files_in(disk.cache() / "partial"), 0u);
 }
 
+TEST_F(Cache, AnUploadThatFindsNoPlaceInTheEndLeavesNothingAndTheNextOneWorks) {
+  SegmentCache cache(path(), 8 * kMiB);
+  const auto bytes = noise(kMiB);
+  fs::create_directory(segment_path(bytes));
+  EXPECT_THAT(error_of([&] { store(cache, bytes); }), HasSubstr("cannot store the module"));
+  EXPECT_EQ(files_in(path() / "partial"), 0u);
+  fs::remove(segment_path(bytes));
+  EXPECT_TRUE(store(cache, bytes));
+}
+
+TEST_F(Cache, WhatIsLeftOfAnUploadAndMayNotBeWrittenMakesWayForTheNext) {
+  SegmentCache cache(path(), 8 * kMiB);
+  const auto bytes = noise(kMiB);
+  const std::string name = to_hex(runtime::sha256(bytes)) + "." + std::to_string(bytes.size());
+  std::ofstream(path() / "partial" / name) << "left";
+  fs::permissions(path() / "partial" / name, fs::perms::owner_read);
+  EXPECT_TRUE(store(cache, bytes));
+}
+
 /// Writes down what is done to make a file last.
 class WatchedDisk : public Disk {
  public:
