@@ -348,9 +348,10 @@ ModuleBytes module_for(const ModuleRequest& request, const rpc::BoardInfo& machi
     options.decisions = request.decisions;
     options.cache = open_cache(request.use_cache);
     options.observer.spans = invocation.spans.get();
-    records.take_part(options, {machine_name(machine, target, request.device.index),
-                                machine_name(machine, host_target(target), request.device.index),
-                                request.threads > 0 ? request.threads : static_cast<int>(machine.physical_cores)});
+    records.take_part(options,
+                      {machine_name(machine, target, request.device.index),
+                       machine_name(machine, host_target(target), request.device.index),
+                       request.threads > 0 ? request.threads : static_cast<int>(machine.physical_cores)});
     if (request.keep_program) {
       options.observer.lowered = [&](LoweredProgram lowered, const Target& compiled) {
         module.programs.push_back(

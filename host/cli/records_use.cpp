@@ -121,7 +121,8 @@ void RecordsUse::take_part(CompileOptions& options, const RecordMachine& machine
   take_part(options);
   options.records = [this, machine, optimize = options.optimize](const Target& target) {
     const std::string& name = target.device == DeviceKind::kGpu ? machine.name : machine.cpu;
-    return records::decisions_of(store_, records::setting_of(target, name, machine.threads, name_of(optimize)));
+    return records::decisions_of(store_,
+                                 records::setting_of(target, name, machine.threads, name_of(optimize)));
   };
 }
 

@@ -47,8 +47,8 @@ struct GpuImage {
 /// ptxas is found that knows the architecture. Parameters of an entry: a pointer for each of the kernel's
 /// arguments and scratch buffers, each aligned to 16 bytes, its symbols as 64-bit integers, and for launches
 /// inside a loop the iteration as such. Errors: internal errors that name the kernel; user errors where
-/// ptxas cannot be run, or is ended by something else than the kernels: by a signal, a full disk (a Shortage),
-/// or without a word.
+/// ptxas cannot be run, or is ended by something else than the kernels: by a signal, a full disk (a
+/// Shortage), or without a word.
 GpuImage build_gpu_image(std::span<const LoopKernel> kernels, const Target& target, int threads = 2,
                          SpanRecorder* spans = nullptr);
 

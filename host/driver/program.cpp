@@ -268,7 +268,8 @@ class FunctionLowering {
   const CompileOptions& options_;
 };
 
-/// Passes for the CPU beside a GPU. Decisions given are those for the target asked for, records those of the CPU.
+/// Passes for the CPU beside a GPU. Decisions given are those for the target asked for, records those of the
+/// CPU.
 GraphDecisions optimise_for_cpu(Graph& graph, const Target& target, CompileOptions options) {
   const Target cpu = host_target(target);
   if (options.records) options.records = [&cpu, all = options.records](const Target&) { return all(cpu); };

@@ -66,8 +66,8 @@ ConstantPtr FunctionParser::referred_constant(const std::string& entry, const Te
   }
   if (const auto found = context_.constants->find(entry); found != context_.constants->end()) {
     if (!(found->second->type == type)) {
-      TextCursor::fail_at(
-          place, fmt::format("@{} is a {}, not a {}", entry, found->second->type.str(), type.str()));
+      TextCursor::fail_at(place,
+                          fmt::format("@{} is a {}, not a {}", entry, found->second->type.str(), type.str()));
     }
     return found->second;
   }
@@ -216,8 +216,7 @@ TensorType FunctionParser::agreed_type(const Declared& result, const TensorType&
   if (!result.type || *result.type == inferred) return inferred;
   if (!may_be_equal(*result.type, inferred)) {
     TextCursor::fail_at(result.type_place, fmt::format("%{} is declared a {}, but {} gives a {}", result.name,
-                                                       result.type->str(), node.op->name,
-                                                       inferred.str()));
+                                                       result.type->str(), node.op->name, inferred.str()));
   }
   for (size_t i = 0; i < inferred.shape.size(); ++i) need(result.type->shape[i], inferred.shape[i], node);
   return *result.type;
@@ -226,9 +225,8 @@ TensorType FunctionParser::agreed_type(const Declared& result, const TensorType&
 void FunctionParser::add_node(Node& node, std::vector<Declared>& results, size_t place) {
   std::vector<TensorType> types = inferred_types(node, place);
   if (types.size() != results.size()) {
-    TextCursor::fail_at(results.front().place, fmt::format("the op {} has {} results, not {}",
-                                                           node.op->name, types.size(),
-                                                           results.size()));
+    TextCursor::fail_at(results.front().place, fmt::format("the op {} has {} results, not {}", node.op->name,
+                                                           types.size(), results.size()));
   }
   for (size_t i = 0; i < types.size(); ++i) {
     types[i] = agreed_type(results[i], types[i], node);

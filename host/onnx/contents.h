@@ -24,8 +24,8 @@ struct Contents {
   TensorType type() const { return {dtype, Shape(shape.begin(), shape.end())}; }
 };
 
-/// The elements of a constant as dimensions, if it is a vector or scalar of i64, i32 or bool and has no more of
-/// them than kLongestContents (contents_rules.h).
+/// The elements of a constant as dimensions, if it is a vector or scalar of i64, i32 or bool and has no more
+/// of them than kLongestContents (contents_rules.h).
 std::optional<Contents> contents_of(const ConstantData& constant);
 /// The constant that holds them; null unless every dimension is constant.
 ConstantPtr constant_of(const Contents& contents);

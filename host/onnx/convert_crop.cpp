@@ -64,9 +64,9 @@ Term bilinear(const Crops& crops) {
 void convert_crop_and_resize(NodeImport& n) {
   const Term given = Term::input(n, 0), corners = Term::input(n, 1).cast(DType::kF32);
   const Term batch = Term::input(n, 2).cast(DType::kI64);
-  const std::string wrong =
-      fmt::format("its images {}, boxes {} and their images {} should be (N, C, H, W), (boxes, 4) and (boxes)",
-                  n.type(0).str(), n.type(1).str(), n.type(2).str());
+  const std::string wrong = fmt::format(
+      "its images {}, boxes {} and their images {} should be (N, C, H, W), (boxes, 4) and (boxes)",
+      n.type(0).str(), n.type(1).str(), n.type(2).str());
   if (given.rank() != 4 || corners.rank() != 2 || batch.rank() != 1) n.fail("{}", wrong);
   require_equal(n, corners.dim(1), 4, "{}", wrong);
   require_equal(n, corners.dim(0), batch.dim(0), "{}", wrong);

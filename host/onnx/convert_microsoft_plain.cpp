@@ -4,8 +4,8 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/dim_bounds.h"
-#include "host/onnx/required_dims.h"
 #include "host/onnx/one_number.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/term.h"
 #include "host/ops/norm.h"
 #include "host/ops/scatter.h"

@@ -3,9 +3,9 @@
 //
 // An adjoint of a value is the derivative of the sum of what is differentiated with respect to each of the
 // value's elements; it has the value's type. Where a function has no derivative (|x| at 0, the largest of
-// equal elements) an adjoint is one of its subgradients: equal shares for extrema of several elements, but all
-// of it for the first of those in a pooling's window; for functions of one element that of one side of it, as
-// each rule says, or 0.
+// equal elements) an adjoint is one of its subgradients: equal shares for extrema of several elements, but
+// all of it for the first of those in a pooling's window; for functions of one element that of one side of
+// it, as each rule says, or 0.
 #pragma once
 
 #include <optional>

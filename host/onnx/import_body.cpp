@@ -136,7 +136,8 @@ ImportedBody Importer::import_body_by(const std::string& owner, const std::funct
   struct Inside {
     Inside(Importer& i, Function* function) : importer(i), outer_warnings(i.held_warnings_) {
       importer.held_warnings_ = &warnings;
-      importer.open_.push_back({function, importer.scopes_.size() - 1, {}, {}});  // its names are the innermost
+      importer.open_.push_back(
+          {function, importer.scopes_.size() - 1, {}, {}});  // its names are the innermost
     }
     ~Inside() {
       importer.open_.pop_back();

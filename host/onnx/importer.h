@@ -113,8 +113,8 @@ using Convert = void (*)(NodeImport&);
 /// Thrown where a node reads an unknown binding; convert_node makes its outputs unknown too.
 struct ReadsUnknown {};
 
-/// Thrown where the branches of an If on data give tensors of different ranks: what reads those is another in each, and is
-/// converted in both (import_apart.cpp).
+/// Thrown where the branches of an If on data give tensors of different ranks: what reads those is another in
+/// each, and is converted in both (import_apart.cpp).
 struct BranchesDiffer {
   std::string node;  ///< the If
   Value* condition = nullptr;

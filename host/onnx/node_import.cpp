@@ -120,7 +120,8 @@ Shape NodeImport::bind(Value* value, const char* what, Elements elements) {
                 what);
   if (*count > kMost)
     unsupported(UnsupportedKind::kRunTimeValue,
-                "{} of {} elements, more than {}, that are only known when the model runs", what, *count, kMost);
+                "{} of {} elements, more than {}, that are only known when the model runs", what, *count,
+                kMost);
   return importer_.data_dims().of(value, elements, name_);
 }
 

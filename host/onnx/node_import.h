@@ -94,9 +94,9 @@ class NodeImport {
   std::optional<Contents> contents(size_t i);
   /// The same, and those of integer tensors of more axes that were computed from vectors.
   std::optional<Contents> elements(size_t i);
-  /// As contents(); where the elements are only known when the model runs, symbols that stand for them, bound by a
-  /// node (bind_dims). `what` is unsupported where their number is not known either, or is above 256; a missing
-  /// input and others than of i32 and i64 are user errors.
+  /// As contents(); where the elements are only known when the model runs, symbols that stand for them, bound
+  /// by a node (bind_dims). `what` is unsupported where their number is not known either, or is above 256; a
+  /// missing input and others than of i32 and i64 are user errors.
   Shape dims(size_t i, const char* what, Elements elements = Elements::kSizes);
   /// The same of an integer tensor that the converter has made, in row-major order.
   Shape bind(Value* value, const char* what, Elements elements = Elements::kSizes);

@@ -70,8 +70,7 @@ void emit_window(LoopBuilder& b, const PositionNest& nest, const Expr& plane, Ex
 }
 
 std::vector<Tensor> compute_max_positions(const Node& node, const std::vector<Tensor>& in) {
-  const PositionNest nest{node.attrs_as<PoolAttrs>(), in[0].shape(), ops::result_shape(node),
-                          in[0].dtype()};
+  const PositionNest nest{node.attrs_as<PoolAttrs>(), in[0].shape(), ops::result_shape(node), in[0].dtype()};
   const auto on_cpu = [nest](LoopBuilder& b) {
     b.loop(
         "plane", nest.planes(),

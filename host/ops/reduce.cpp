@@ -71,8 +71,7 @@ Tensor reduce_stage(const Node& node, const Tensor& x, ReduceKind kind, const st
     Expr element = ops::widen(x(at));
     return axes.empty() ? element : reduce(kind, element, axes);
   };
-  return compute(ops::result_shape(node), body, name,
-                 axes.empty() ? Role::kNone : Role::kReduction);
+  return compute(ops::result_shape(node), body, name, axes.empty() ? Role::kNone : Role::kReduction);
 }
 
 std::vector<Tensor> compute_mean(const Node& node, const std::vector<Tensor>& in) {

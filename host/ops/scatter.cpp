@@ -266,8 +266,7 @@ void nd_on_gpu(LoopBuilder& b, const Operands& o) {
   all.groups = product_of(o.data, o.depth, o.data.size());
   Buffer slices = b.scratch("slices", DType::kI64, all.count);
   copy_on_gpu(b, o);
-  b.launch_flat(all.count,
-                [&](const Expr& row) { b.emit(store(slices, row, slice_named_by(b, o, row))); });
+  b.launch_flat(all.count, [&](const Expr& row) { b.emit(store(slices, row, slice_named_by(b, o, row))); });
   all.update = [=](const Expr& group, const Expr& k) { return k * all.groups + group; };
   all.target = [=](const Expr& group, const Expr& k) { return load(slices, k) * all.groups + group; };
   apply_on_gpu(b, o, all);

@@ -83,9 +83,8 @@ std::vector<Tensor> compute_trees(const Node& node, const std::vector<Tensor>& i
   for (const Tensor& tensor : in)
     if (tensor) present.push_back(tensor);
   return extern_kernel(
-      present, {ops::result_shape(node)}, {in[0].dtype()},
-      [loops](LoopBuilder& b) { loops.build(b); }, "trees",
-      [loops](LoopBuilder& b) { loops.build_launches(b); });
+      present, {ops::result_shape(node)}, {in[0].dtype()}, [loops](LoopBuilder& b) { loops.build(b); },
+      "trees", [loops](LoopBuilder& b) { loops.build_launches(b); });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The graph passes. Each has a file of its own; host/passes/pipeline.def lists them in order, with the forms of
-// what models write in several ways (host/passes/canonicalize.h).
+// The graph passes. Each has a file of its own; host/passes/pipeline.def lists them in order, with the forms
+// of what models write in several ways (host/passes/canonicalize.h).
 //
 // Each may run again on a graph that it, or any other, has been through: what is rewritten already, and the
 // groups of fuse_ops, it leaves as they are. Text of a graph at any stage can so go through all of them.

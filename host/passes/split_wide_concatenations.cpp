@@ -1,7 +1,9 @@
 // A concatenation of many parts becomes one of concatenations, where one kernel cannot well be made of it:
-//  - where not all extents are known. It compares each index with where every part begins, which are sums of all
+//  - where not all extents are known. It compares each index with where every part begins, which are sums of
+//  all
 //    extents before it: code that grows by the square of the parts, and the time of compiling it by more;
-//  - on a GPU, of more parts than a kernel there has parameters for (host/passes/place_devices.h), but not of strings,
+//  - on a GPU, of more parts than a kernel there has parameters for (host/passes/place_devices.h), but not of
+//  strings,
 //    which the CPU beside it moves.
 //
 //   concatenate(%a, …, %p, %q)  =>  concatenate(concatenate(%a, …, %h), concatenate(%i, …, %p), %q)

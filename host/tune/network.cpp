@@ -94,7 +94,8 @@ Untuned compile(const Graph& graph, CompileOptions options) {
   return untuned;
 }
 
-/// As Network::target(): `on_cpu` as of the tuned program. The CPU beside a GPU computes in its own precision.
+/// As Network::target(): `on_cpu` as of the tuned program. The CPU beside a GPU computes in its own
+/// precision.
 Target computing_target(const CompileOptions& options, bool on_cpu) {
   const Target& named = options.targets.front();
   return on_cpu ? host_target(named) : with_precision(named, options.precision);
@@ -384,8 +385,8 @@ std::vector<Look> Network::look_at(size_t task, const std::vector<Decision>& dec
         }
       }
       try {
-        looks[i] =
-            look_at_lone(parts.before.main, parts.questions[task].node, decisions[i], parts.lone, parts.threads);
+        looks[i] = look_at_lone(parts.before.main, parts.questions[task].node, decisions[i], parts.lone,
+                                parts.threads);
       } catch (...) {
         failures[i] = std::current_exception();
         continue;

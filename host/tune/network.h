@@ -49,8 +49,8 @@ class Network : public Screen {
   const BuiltNetwork& untuned() const;
   /// network_digest() of the function that decisions are made for.
   std::string digest(NetworkQuestion question) const;
-  /// What computes the tuned program, in its precision: what it is compiled for, or the CPU beside that GPU, which
-  /// then runs all of it.
+  /// What computes the tuned program, in its precision: what it is compiled for, or the CPU beside that GPU,
+  /// which then runs all of it.
   const Target& target() const;
   /// What programs are compiled for, and decisions are given for.
   const std::string& target_name() const;

@@ -66,9 +66,9 @@ TEST(OpenAxes, OfDataThatAreCutIntoPartsHaveThoseAlone) {
 }
 
 TEST(RestorePadding, HasNoMoreTokensThanPlaces) {
-  const Graph graph = imported_graph(open_input("x", "K 2") + open_input("p", "M 4", 6) +
-                                         node("RestorePadding", "x p", "y", kMicrosoft),
-                                     "y");
+  const Graph graph = imported_graph(
+      open_input("x", "K 2") + open_input("p", "M 4", 6) + node("RestorePadding", "x p", "y", kMicrosoft),
+      "y");
   for (const int64_t k : {0, 1, 11, 12, 13}) EXPECT_EQ(takes(graph, {{"M", 3}, {"K", k}}), k <= 12) << k;
 }
 

@@ -101,10 +101,12 @@ TEST(Unsupported, ThingsOfEveryKindAreNamedInOneMessage) {
 
 TEST(Unsupported, AListOfTooManySizesIsNotSaidToBeOfUnknownLength) {
   const Refusal r = refusal(
-      model(kFloats + "input { name: 'long' type { tensor_type { elem_type: 7 shape { dim { dim_value: 300 } } } } } " +
+      model(kFloats +
+            "input { name: 'long' type { tensor_type { elem_type: 7 shape { dim { dim_value: 300 } } } } } " +
             node("Reshape", "r", "x long", "y")));
-  EXPECT_THAT(r.of("Reshape: shape of 300 elements, more than 256, that are only known when the model runs").nodes,
-              ElementsAre("r"));
+  EXPECT_THAT(
+      r.of("Reshape: shape of 300 elements, more than 256, that are only known when the model runs").nodes,
+      ElementsAre("r"));
 }
 
 TEST(Unsupported, NodesBehindSomethingUnsupportedAreNoFurtherErrors) {

@@ -26,7 +26,8 @@ std::string vector_of(DType dtype, const Dim& extent) {
 }
 
 /// A function of so many vectors, of which each has the extent that `extent` names.
-std::string function_of(size_t parts, const Extent& extent, const std::string& lines, DType dtype = DType::kF32) {
+std::string function_of(size_t parts, const Extent& extent, const std::string& lines,
+                        DType dtype = DType::kF32) {
   std::string inputs;
   Dim total = 0;
   for (size_t i = 0; i < parts; ++i) {

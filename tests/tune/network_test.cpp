@@ -59,7 +59,8 @@ Graph open_network() {
 /// A product, beside which sizes depend on data.
 Graph late_network() {
   return parse_graph(
-      "fn @main(%x: Tensor[(8, 64), f32], %mask: Tensor[(4), f32]) -> (Tensor[(8, 32), f32], Tensor[(1, n), i64]) {\n"
+      "fn @main(%x: Tensor[(8, 64), f32], %mask: Tensor[(4), f32]) -> (Tensor[(8, 32), f32], Tensor[(1, n), "
+      "i64]) {\n"
       "  %0 = nn.dense(%x, @w: Tensor[(64, 32), f32], units=32)  // fc\n"
       "  %1 = cast(%mask, to=i64)\n"
       "  %2 = sum(%1, axes=[0], keepdims=false)\n"

@@ -105,9 +105,10 @@ size_t room_for(size_t ptx_bytes) {
   return kTimes * ptx_bytes + kLeast;
 }
 
-/// User errors where it assembled nothing for another reason than the text: it was killed, or does not say what
-/// is wrong with it. A Shortage where `folder` has no room for it, of `room` bytes: then its messages are lost
-/// like its output, or tell of an error like any other, and some of the disk may be free again behind it.
+/// User errors where it assembled nothing for another reason than the text: it was killed, or does not say
+/// what is wrong with it. A Shortage where `folder` has no room for it, of `room` bytes: then its messages
+/// are lost like its output, or tell of an error like any other, and some of the disk may be free again
+/// behind it.
 void expect_complaint(const fs::path& program, const Ending& ending, const std::string& messages,
                       const fs::path& folder, size_t room) {
   if (ending.signal != 0) {

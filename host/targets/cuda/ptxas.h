@@ -22,8 +22,8 @@ struct PtxasResult {
   std::string messages;  ///< what it wrote: statistics of each entry, or errors
 };
 /// Assembles the text for `arch` ("sm_80"), in a temporary folder that is gone afterwards. kFailed: its
-/// messages have an error. A user error where it cannot be run, a signal ends it, or it leaves neither code nor an
-/// error; a Shortage where the folder's disk is full, whatever it says of that.
+/// messages have an error. A user error where it cannot be run, a signal ends it, or it leaves neither code
+/// nor an error; a Shortage where the folder's disk is full, whatever it says of that.
 PtxasResult run_ptxas(const std::filesystem::path& program, const std::string& ptx, const std::string& arch,
                       int threads);
 /// The first line of its messages that tells of an error; empty if none does.
