@@ -191,25 +191,42 @@ Value* MathBuilder::pow_wide(Value* x, Value* y) {
 }
 
 Value* MathBuilder::pow_constant(Value* x, double y) {
-  const double twice = std::abs(y) * 2;
+  const double size = std::abs(y), twice = size * 2;
+  if (y == 0) return constant(x, 1);
   if (twice > 64 || twice != std::floor(twice)) return pow(x, constant(x, y));
   // In f32 the roundings of many products add up, and where a product leaves the range its reciprocal may
   // still be a denormal number.
-  if (!is_wide(x) && (twice > 9 || y < -1)) return narrow(pow_constant(widen(x), y));
+  const bool in_wide = !is_wide(x) && (twice > 9 || y < -1);
+  Value* base = in_wide ? widen(x) : x;
+  Value* result = multiplied_out(base, size);
+  if (y < 0) {
+    Value* inverse = b_.CreateFDiv(constant(base, 1), result);
+    result = is_wide(x) && y < -1 ? or_power_of_inverse(inverse, result, x, size) : inverse;
+  }
+  return in_wide ? narrow(result) : result;
+}
+
+Value* MathBuilder::or_power_of_inverse(Value* inverse, Value* product, Value* x, double y) {
+  // All factors are below 1: what an early product loses as a denormal number, the next make smaller still.
+  Value* of_inverse = multiplied_out(b_.CreateFDiv(constant(x, 1), x), y);
+  Value* has_left = b_.CreateFCmpOEQ(abs(product), constant(x, INFINITY));
+  return b_.CreateSelect(has_left, of_inverse, inverse);
+}
+
+Value* MathBuilder::multiplied_out(Value* x, double y) {
   Value* result = nullptr;
   Value* square = x;
-  for (int n = static_cast<int>(std::abs(y)); n > 0; n >>= 1) {
+  for (int n = static_cast<int>(y); n > 0; n >>= 1) {
     if (n & 1) result = result ? b_.CreateFMul(result, square) : square;
     if (n > 1) square = b_.CreateFMul(square, square);
   }
-  if (static_cast<int>(twice) & 1) {
+  if (static_cast<int>(y * 2) & 1) {
     // pow(-0, 0.5) is +0 and pow(-inf, 0.5) is +inf, unlike sqrt.
     Value* root = sqrt(b_.CreateFAdd(x, constant(x, 0)));
     root = b_.CreateSelect(b_.CreateFCmpOEQ(x, constant(x, -INFINITY)), constant(x, INFINITY), root);
     result = result ? b_.CreateFMul(abs(result), root) : root;
   }
-  if (!result) return constant(x, 1);
-  return y < 0 ? b_.CreateFDiv(constant(x, 1), result) : result;
+  return result;
 }
 
 Value* MathBuilder::integer_pow(Value* x, Value* y, bool is_signed) {

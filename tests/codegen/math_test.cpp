@@ -293,6 +293,29 @@ TEST(Power, OfAConstantIsMultipliedOut) {
   }
 }
 
+// Where the power is denormal, that of the opposite exponent is infinite.
+TEST(Power, OfAConstantThatIsNegativeMayBeADenormalF64) {
+  for (const double y : {-1.5, -2.0, -2.5, -3.0, -4.0, -16.5, -31.5, -32.0}) {
+    std::vector<double> x, result(8);
+    for (const double digits : {308.3, 310.0, 315.0, 320.0, 340.0}) x.push_back(std::pow(10.0, -digits / y));
+    x.insert(x.end(), {INFINITY, 0.0, 2.0});
+    Buffer a = argument("a", DType::kF64, 8), out = argument("out", DType::kF64, 8);
+    const Expr at = ramp(0, 1, 8);
+    const Expr power = call(MathFn::kPow, {load(a, at), broadcast(float_imm(DType::kF64, y), 8)});
+    ASSERT_EQ(run_kernel(make_kernel("denormal_powers", {a, out}, store(out, at, power)),
+                         {x.data(), result.data()}),
+              0);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = std::pow(x[i], y), bound = 1e-12 * exact + 2 * std::numeric_limits<double>::denorm_min();
+      if (std::isinf(exact)) {
+        EXPECT_EQ(result[i], exact) << x[i] << "^" << y;
+      } else {
+        EXPECT_NEAR(result[i], exact, bound) << x[i] << "^" << y;
+      }
+    }
+  }
+}
+
 TEST(Power, OfIntegersIsExactAndWraps) {
   Buffer a = argument("a", DType::kI32, 8), b = argument("b", DType::kI32, 8),
          out = argument("out", DType::kI32, 8);
