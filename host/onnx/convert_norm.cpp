@@ -106,10 +106,34 @@ void set_moments(NodeImport& n, int64_t axis, double epsilon) {
   n.set(2, n.add(op::reciprocal, {n.add(op::sqrt, {shifted})}));
 }
 
+/// The type of LayerNormalization's mean and deviation, in which it computes up to its scale: f32, or bf16. A user
+/// error where stash_type is another.
+DType stage_type(const NodeImport& n) {
+  if (!n.has_attribute("stash_type")) return DType::kF32;
+  const DType named = n.element_type("stash_type");
+  if (named != DType::kF32 && named != DType::kBF16)
+    n.fail("its stash_type is {}, neither f32 nor bf16", name_of(named));
+  return named;
+}
+
+/// With each step up to the scale in bf16, as ONNX's formula has them; scale and bias in the data's type.
+void layer_norm_in_bf16(NodeImport& n, const LayerNormAttrs& attrs) {
+  const Term given = Term::input(n, 0), x = given.cast(DType::kBF16);
+  const std::vector<int64_t> axes = axes_from(x, attrs.axis);
+  const Term average = mean(x, axes, KeepAxes::kYes), deviation = x - average;
+  const Term variance = mean(square(deviation), axes, KeepAxes::kYes);
+  const Term inverse = sqrt(variance + attrs.epsilon).apply(op::reciprocal);
+  const Term scaled = (deviation * inverse).cast(given.dtype()) * Term::input(n, 1);
+  n.set(0, (n.has(2) ? scaled + Term::input(n, 2) : scaled).broadcast(given.shape()));
+  if (n.wants(1)) n.set(1, average);
+  if (n.wants(2)) n.set(2, inverse);
+}
+
 void convert_layer_norm(NodeImport& n) {
   auto attrs = std::make_shared<LayerNormAttrs>();
   attrs->epsilon = n.number("epsilon", 1e-5);
   attrs->axis = n.axis(n.integer("axis", -1), n.rank(0));
+  if (stage_type(n) == DType::kBF16) return layer_norm_in_bf16(n, *attrs);
   std::vector<Value*> inputs{n.input(0), n.input(1)};
   if (n.has(2)) inputs.push_back(n.input(2));
   n.set(0, n.add(nn::layer_norm, inputs, attrs));

@@ -102,6 +102,41 @@ TEST(Attention, AMaskOfOneKeyIsOfTheFirstSinceOperatorSet24) {
   EXPECT_THAT(attended(23), ElementsAre(2));
 }
 
+/// Of one row; the type of its mean and deviation by `stash_type`.
+std::vector<ConstantPtr> layer_norm(const std::vector<float>& row, int64_t stash_type) {
+  OneNode node("", "LayerNormalization", 17, 3);
+  const auto count = static_cast<int64_t>(row.size());
+  node.input<float>(DType::kF32, {1, count}, row)
+      .input<float>(DType::kF32, {count}, std::vector<float>(row.size(), 2))
+      .input<float>(DType::kF32, {count}, std::vector<float>(row.size(), 1));
+  return node.with("epsilon", 0.0).with("stash_type", stash_type).results();
+}
+
+// 257 is no number of bf16, but 256 is, and 252 the mean of 256 and 248: deviations are 4, not 4.5.
+TEST(LayerNormalization, HasAMeanOfBf16WhereItIsAskedFor) {
+  const auto narrow = layer_norm({257, 248}, 16), wide = layer_norm({257, 248}, 1);
+  const auto* y = narrow.at(0)->as<float>();
+  EXPECT_THAT(std::vector<float>(y, y + 2), ElementsAre(3, -1));
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    EXPECT_EQ(narrow[i]->type, (TensorType{DType::kBF16, {1, 1}}));
+    EXPECT_EQ(wide[i]->type, (TensorType{DType::kF32, {1, 1}}));
+  }
+  EXPECT_EQ(*narrow[1]->as<uint16_t>(), 0x437C) << "252";
+  EXPECT_EQ(*narrow[2]->as<uint16_t>(), 0x3E80) << "1/4";
+  EXPECT_EQ(*wide[1]->as<float>(), 252.5F);
+}
+
+TEST(LayerNormalization, HasNoMeanOfOtherTypes) {
+  for (const int64_t stash_type : {7, 10, 11}) {
+    try {
+      layer_norm({1, 2}, stash_type);
+      ADD_FAILURE() << stash_type << " is taken";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("node node (LayerNormalization): its stash_type is "));
+    }
+  }
+}
+
 // erf(3) is 0.99998; erf(4) is nearer to 1 than to any other f32.
 TEST(Erf, OfIntegersIsCutOffAfterItIsAFloat) {
   OneNode erf("", "Erf", 9);
