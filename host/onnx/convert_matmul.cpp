@@ -7,6 +7,7 @@
 #include "host/onnx/matrix_product.h"
 #include "host/ops/det.h"
 #include "host/ops/elementwise.h"
+#include "host/ops/support.h"
 
 namespace gantry {
 namespace {
@@ -19,11 +20,18 @@ Value* scaled(NodeImport& n, Value* x, double factor) {
   return factor == 1 ? x : n.add(op::multiply, {x, n.scalar(x->type.dtype, factor)});
 }
 
-/// Whether elements of that type are multiplied by a number of their own type: integers not by fractions, and
-/// unsigned ones not by negative numbers.
+/// Whether integers of that type are multiplied by a number of their own type: not by fractions, and unsigned
+/// ones not by negative numbers.
 bool is_factor_of(DType dtype, double factor) {
-  if (is_float(dtype)) return true;
   return std::trunc(factor) == factor && (factor >= 0 || is_signed_int(dtype));
+}
+
+/// The type in which a product of that type is scaled and added to before it is rounded to its own: a wider one of
+/// short floats, of which alpha and beta often are no numbers, and of integers that are scaled by fractions.
+DType type_of_scaling(DType product, double alpha, double beta) {
+  if (alpha == 1 && (beta == 0 || beta == 1)) return product;
+  if (is_float(product)) return ops::widened(product);
+  return is_factor_of(product, alpha) && is_factor_of(product, beta) ? product : DType::kF64;
 }
 
 /// What Gemm adds has the type of its product, and at most its dimensions. A user error otherwise.
@@ -60,9 +68,7 @@ Value* general_product(NodeImport& n) {
   const TensorType product = y->type;
   const double alpha = n.number("alpha", 1), beta = n.has(2) ? n.number("beta", 1) : 0;
   if (n.has(2)) check_addend(n, n.type(2), product);
-  // Integers that are scaled by fractions are cut off after they have been added.
-  const bool is_own = is_factor_of(product.dtype, alpha) && is_factor_of(product.dtype, beta);
-  const DType wide = is_own ? product.dtype : DType::kF64;
+  const DType wide = type_of_scaling(product.dtype, alpha, beta);
   y = scaled(n, n.cast(y, wide), alpha);
   // Of beta 0 nothing is read, as 0 times NaN is no 0.
   if (beta != 0) y = n.add(op::add, {y, scaled(n, n.cast(n.input(2), wide), beta)});
@@ -72,7 +78,10 @@ Value* general_product(NodeImport& n) {
 Value* scaled_matrix_product(NodeImport& n) {
   Value *a = operand(n, 0, "transBatchA"), *b = operand(n, 1, "transBatchB");
   const bool transpose_a = n.integer("transA", 0) != 0, transpose_b = n.integer("transB", 0) != 0;
-  return scaled(n, matrix_product(n, a, b, transpose_a, transpose_b), n.number("alpha", 1));
+  Value* y = matrix_product(n, a, b, transpose_a, transpose_b);
+  const double alpha = n.number("alpha", 1);
+  const DType own = y->type.dtype;
+  return n.cast(scaled(n, n.cast(y, type_of_scaling(own, alpha, 0)), alpha), own);
 }
 
 namespace {

@@ -102,6 +102,19 @@ TEST(Attention, AMaskOfOneKeyIsOfTheFirstSinceOperatorSet24) {
   EXPECT_THAT(attended(23), ElementsAre(2));
 }
 
+// Of 1000 times 60, and of 60000 beside it: a millionth is a denormal number of f16, which is off by 1 %.
+TEST(Gemm, OfShortFloatsIsScaledByNumbersThatTheyDoNotHold) {
+  const auto scaled = [](const char* domain, const char* op, bool adds) {
+    OneNode node(domain, op, 13);
+    node.input<uint16_t>(DType::kF16, {1, 1}, {0x63D0}).input<uint16_t>(DType::kF16, {1, 1}, {0x5380});
+    if (adds) node.input<uint16_t>(DType::kF16, {1}, {0x7B53}).with("beta", 1e-6);
+    return node.with("alpha", 1e-6).run<uint16_t>(DType::kF16);
+  };
+  EXPECT_THAT(scaled("", "Gemm", false), ElementsAre(0x2BAE)) << "0.06";
+  EXPECT_THAT(scaled("", "Gemm", true), ElementsAre(0x2FAE)) << "0.12";
+  EXPECT_THAT(scaled("com.microsoft", "FusedMatMul", false), ElementsAre(0x2BAE));
+}
+
 /// Of one row; the type of its mean and deviation by `stash_type`.
 std::vector<ConstantPtr> layer_norm(const std::vector<float>& row, int64_t stash_type) {
   OneNode node("", "LayerNormalization", 17, 3);
