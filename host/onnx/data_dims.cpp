@@ -1,6 +1,8 @@
 #include "host/onnx/data_dims.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "host/onnx/dim_bounds.h"
 #include "host/onnx/importer.h"
@@ -9,12 +11,49 @@
 #include "host/ops/builder.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
+#include "host/tensor/fold.h"
 
 namespace gantry {
 namespace {
 
 bool is_integer(DType dtype) {
   return dtype == DType::kI64 || dtype == DType::kI32;
+}
+
+bool casts_integers(const Node& node) {
+  return node.is(op::cast) && is_integer(node.inputs[0]->type.dtype);
+}
+
+/// A constant's elements in row-major order, if it is a short tensor of integers.
+std::optional<Contents> contents_in_order(const ConstantData& constant) {
+  ConstantData flat = constant;
+  flat.type.shape = {element_count(flat.type.shape)};
+  return contents_of(flat);
+}
+
+/// The elements that are constants and dimensions of tensors, and nothing for those that may be any data.
+using KnownElements = std::vector<std::optional<Dim>>;
+
+KnownElements known_elements(const Value& value) {
+  const auto of_shape = [](const Shape& dims) { return KnownElements(dims.begin(), dims.end()); };
+  const auto count = element_count(value.type.shape).constant();
+  KnownElements none(static_cast<size_t>(count.value_or(0)));
+  if (value.is_constant()) {
+    const auto contents = contents_in_order(*value.constant);
+    return contents ? of_shape(contents->dims) : none;
+  }
+  if (value.producer == nullptr) return none;
+  const Node& maker = *value.producer;
+  if (const auto* attrs = maker.match(op::dims_to_tensor)) return of_shape(attrs->dims);
+  const bool same = maker.is(op::reshape) || maker.is(op::identity) || casts_integers(maker);
+  if (!same && (!maker.is(op::concatenate) || value.type.rank() != 1)) return none;
+  KnownElements all;
+  for (const Value* part : maker.inputs) {
+    const KnownElements own = known_elements(*part);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  // Of parts whose lengths are not known, nothing is said.
+  return all.size() == none.size() ? all : none;
 }
 
 }  // namespace
@@ -34,9 +73,7 @@ Shape DataDims::of(Value* value, Elements elements, const std::string& node) {
 
 bool DataDims::look_through(Value* value, Elements elements, const std::string& node, Shape& dims) {
   if (value->is_constant()) {
-    ConstantData flat = *value->constant;
-    flat.type.shape = {element_count(flat.type.shape)};
-    const auto known = contents_of(flat);
+    const auto known = contents_in_order(*value->constant);
     if (known) dims = known->dims;
     return known.has_value();
   }
@@ -46,9 +83,13 @@ bool DataDims::look_through(Value* value, Elements elements, const std::string& 
     dims = attrs->dims;
     return true;
   }
+  if (casts_integers(maker) && maker.inputs[0]->type.dtype == DType::kI64 &&
+      value->type.dtype == DType::kI32) {
+    dims = narrowed(value, elements, node);
+    return true;
+  }
   // The same elements in the same order.
-  const bool same = maker.is(op::reshape) || maker.is(op::identity) ||
-                    (maker.is(op::cast) && is_integer(maker.inputs[0]->type.dtype));
+  const bool same = maker.is(op::reshape) || maker.is(op::identity) || casts_integers(maker);
   if (same && element_count(maker.inputs[0]->type.shape).is_constant()) {
     dims = of(maker.inputs[0], elements, node);
     return true;
@@ -59,6 +100,18 @@ bool DataDims::look_through(Value* value, Elements elements, const std::string& 
     dims.insert(dims.end(), own.begin(), own.end());
   }
   return true;
+}
+
+Shape DataDims::narrowed(Value* value, Elements elements, const std::string& node) {
+  const KnownElements known = known_elements(*value->producer->inputs[0]);
+  const bool all_known = std::ranges::all_of(known, [](const auto& dim) { return dim.has_value(); });
+  Shape dims = all_known ? Shape(known.size()) : bind(value, elements, node);
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (!known[i]) continue;
+    const auto number = known[i]->constant();
+    dims.at(i) = number ? Dim(wrap_integer(DType::kI32, *number)) : *known[i];
+  }
+  return dims;
 }
 
 Shape DataDims::bind(Value* value, Elements elements, const std::string& node) {

@@ -372,6 +372,28 @@ TEST(PadByData, AmountsThatAreSizesTooMustNotBeNegative) {
   EXPECT_THROW(run({-1, 2}), Error);
 }
 
+// --- element types
+
+// Of 2^32 + 2 the lower 32 bits are 2.
+TEST(SizesOfI32, AreWhatTheCastLeavesOfData) {
+  const Inputs inputs{{"d", {{1}, {0x1p32 + 2}, DType::kI64}}};
+  const std::string nodes = node("Cast", "d", "narrow", integer("to", 6)) +
+                            node("Cast", "narrow", "size", integer("to", 7)) + node("ConstantOfShape", "size", "y");
+  expect_near(results(parse(nodes, inputs, "y", kNewest), inputs)[0], {0, 0}, 0);
+}
+TEST(SizesOfI32, AreDimensionsWhereTheyAreMadeOfThem) {
+  const Graph graph = imported_graph(
+      open_input("x", "N 3") + open_input("d", "1", 7) + node("Shape", "x", "n") +
+          node("Concat", "n d", "both", integer("axis", 0)) + node("Cast", "both", "narrow", integer("to", 6)) +
+          node("Cast", "narrow", "size", integer("to", 7)) + node("ConstantOfShape", "size", "y"),
+      "y");
+  const Shape& shape = graph.main.outputs[0]->type.shape;
+  ASSERT_EQ(shape.size(), 3u);
+  EXPECT_EQ(shape[0], Dim::symbol("N"));
+  EXPECT_EQ(shape[1], Dim(3));
+  EXPECT_TRUE(shape[2].is_symbol());
+}
+
 // --- branches
 
 // What NonZero of constants counts is a constant that the branch drops when it is whole: what the other
