@@ -42,23 +42,27 @@ void convert_gather_nd(NodeImport& n) {
   n.set(0, n.add(op::gather_nd, {n.input(0), n.input(1)}, attrs));
 }
 
+/// How many classes a OneHot has: a number of any type, whole or not.
+Dim depth_of_one_hot(NodeImport& n) {
+  n.assume_length(1, 1);
+  if (n.constant(1)) {
+    const double depth = one_number(n, 1, "depth");
+    if (!(depth >= 0 && depth < 1e15)) n.fail("its depth should be one positive number");
+    return static_cast<int64_t>(depth);
+  }
+  // As dims() has it: other nodes that read the input then know it as the same size.
+  const DType dtype = n.type(1).dtype;
+  if (dtype == DType::kI64 || dtype == DType::kI32) return one_dim(n, 1, "depth");
+  const Shape depth = n.bind(as_index_vector(n, 1), "depth");
+  if (depth.size() != 1) n.fail("its depth should be one number");
+  return depth[0];
+}
+
 void convert_one_hot(NodeImport& n) {
   auto attrs = std::make_shared<OneHotAttrs>();
   attrs->axis = n.axis(n.integer("axis", -1), n.rank(0) + 1);
-  n.assume_length(1, 1);
   n.assume_length(2, 2);
-  if (auto known = n.contents(1); known && known->dims.size() == 1) {
-    attrs->depth = known->dims[0];
-  } else if (!n.constant(1)) {
-    const Shape depth = n.bind(as_index_vector(n, 1), "depth");
-    if (depth.size() != 1) n.fail("its depth should be one number");
-    attrs->depth = depth[0];
-  } else {
-    std::vector<double> depth = n.numbers(1, "depth");
-    if (depth.size() != 1 || !(depth[0] >= 0 && depth[0] < 1e15))
-      n.fail("its depth should be one positive number");
-    attrs->depth = static_cast<int64_t>(depth[0]);
-  }
+  attrs->depth = depth_of_one_hot(n);
   n.set(0, n.add(op::one_hot, {n.input(0), n.input(2)}, attrs));
 }
 

@@ -63,7 +63,10 @@ std::string DataDims::symbol_of(const std::string& name, size_t element, size_t 
 }
 
 Shape DataDims::of(Value* value, Elements elements, const std::string& node) {
-  if (const auto known = known_.find({value, elements}); known != known_.end()) return known->second;
+  // Elements that are sizes already end the run where one of them is negative.
+  for (const Elements as : {elements, Elements::kSizes}) {
+    if (const auto known = known_.find({value, as}); known != known_.end()) return known->second;
+  }
   Shape dims;
   if (!look_through(value, elements, node, dims)) dims = bind(value, elements, node);
   // A constant that nothing reads is dropped when its body is whole, and another value may take its address.

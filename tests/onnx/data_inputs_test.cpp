@@ -372,6 +372,17 @@ TEST(PadByData, AmountsThatAreSizesTooMustNotBeNegative) {
   EXPECT_THROW(run({-1, 2}), Error);
 }
 
+TEST(OneHotByData, HasAsManyClassesAsAPadOfTheSameNumberAdds) {
+  const Graph graph = imported_graph(
+      open_input("i", "2", 7) + open_input("d", "1", 7) + open_input("x", "2 3") + known("on", {{2}, {0, 1}}) +
+          known("none", {{3}, {0, 0, 0}, DType::kI64}) + node("OneHot", "i d on", "y") +
+          node("Concat", "none d", "p", integer("axis", 0)) + node("Pad", "x p", "z"),
+      "y z");
+  const Dim classes = graph.main.outputs[0]->type.shape.at(1);
+  EXPECT_TRUE(classes.is_symbol());
+  EXPECT_EQ(graph.main.outputs[1]->type.shape.at(1), classes + 3);
+}
+
 // --- element types
 
 // Of 2^32 + 2 the lower 32 bits are 2.
