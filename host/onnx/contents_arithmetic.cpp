@@ -51,10 +51,20 @@ ContentsResult zip(NodeImport& n, DType result_dtype,
   return result;
 }
 
+/// Whether it is a number beyond all sizes, the end of its type say: of it and a size, sums and products may wrap
+/// around, as no dimension does.
+bool is_far_off(const Dim& d) {
+  constexpr int64_t kFar = int64_t{1} << 48;
+  const auto number = d.constant();
+  return number && (*number > kFar || *number < -kFar);
+}
+
 /// The sum, difference, product or extremum of elements of that type. Known numbers are computed as kernels
-/// do it, and wrap around where the type does not hold the result; sizes fit.
-Dim computed(BinaryOp op, const Dim& a, const Dim& b, DType dtype) {
+/// do it, and wrap around where the type does not hold the result; sizes fit. Nothing where they may not.
+std::optional<Dim> computed(BinaryOp op, const Dim& a, const Dim& b, DType dtype) {
   if (a.is_constant() && b.is_constant()) return fold_integers(op, dtype, a.value(), b.value()).value();
+  const bool is_extremum = op == BinaryOp::kMax || op == BinaryOp::kMin;
+  if (!is_extremum && (is_far_off(a) || is_far_off(b))) return std::nullopt;
   switch (op) {
     case BinaryOp::kAdd:
       return a + b;
@@ -172,7 +182,7 @@ ContentsResult where(NodeImport& n) {
 ContentsResult negative(NodeImport& n) {
   auto c = n.elements(0);
   if (!c) return std::nullopt;
-  for (Dim& d : c->dims) d = computed(BinaryOp::kSub, 0, d, c->dtype);
+  for (Dim& d : c->dims) d = computed(BinaryOp::kSub, 0, d, c->dtype).value();
   return c;
 }
 
@@ -200,7 +210,11 @@ ContentsResult reduce(NodeImport& n, BinaryOp op) {
   if (!nothing) return std::nullopt;
   if (*nothing) return c;
   Dim total = c->dims[0];
-  for (size_t i = 1; i < c->dims.size(); ++i) total = computed(op, total, c->dims[i], c->dtype);
+  for (size_t i = 1; i < c->dims.size(); ++i) {
+    const auto next = computed(op, total, c->dims[i], c->dtype);
+    if (!next) return std::nullopt;
+    total = *next;
+  }
   return n.integer("keepdims", 1) == 0 ? Contents::scalar(total, c->dtype)
                                        : Contents::vector({total}, c->dtype);
 }
