@@ -37,6 +37,12 @@ Expr times_fraction(const Expr& x, int64_t by, int64_t parts) {
 Expr rounded_to_f32(const Expr& x) {
   return cast(kCoordinate, cast(DType::kF32, x));
 }
+/// The product of a scale in f32 as it was before the scale was rounded, where it may have been a whole number.
+/// In f32 that is not always this number: 21 times the f32 nearest to 1 / 7 is the next one above 3.
+Expr before_rounding(const Expr& product) {
+  const Expr whole = call(MathFn::kRound, {product}), off = call(MathFn::kAbs, {product - whole});
+  return select(le(off, product * imm(0x1p-24)), whole, product);
+}
 }  // namespace
 
 bool Axis::copied() const {
@@ -73,7 +79,7 @@ Expr Axis::unscaled(const Expr& x) const {
 }
 
 Expr Axis::length() const {
-  if (scale_is_data()) return rounded_to_f32(scale_data * coordinate(in));
+  if (scale_is_data()) return before_rounding(scale_data * coordinate(in));
   if (given_scale == 0 || given_scale == std::round(given_scale)) return coordinate(out);
   if (const auto fraction = fraction_of(given_scale))
     return times_fraction(coordinate(in), fraction->numerator, fraction->denominator);

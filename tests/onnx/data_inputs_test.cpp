@@ -164,6 +164,13 @@ TEST(ResizeByF32, ReadsTheElementOnWhichAPositionLies) {
   }
   expect_near(resized_row(14, 1.0 / 7, attributes, true), {0, 7}, 0);
 }
+// 21 / 7 is 3 elements, at both ends and in the middle.
+TEST(ResizeByF32, AlignsCornersOfWholeExtents) {
+  const std::string attributes = text_attribute("coordinate_transformation_mode", "align_corners") +
+                                 text_attribute("nearest_mode", "floor");
+  for (const bool is_known : {true, false})
+    expect_near(resized_row(21, 1.0 / 7, attributes, is_known), {0, 10, 20}, 0);
+}
 // 90 * 1.3 is 116.99999 in f32, the others are whole.
 TEST(ResizeByF32, HasTheExtentOfTheProductInF32) {
   struct Case {
