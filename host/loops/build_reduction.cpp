@@ -62,9 +62,10 @@ Reduction NestBuilder::plan_reduction(StageState& state, int first_reduce) {
                  "'guard', or put the reduction inside of the tiles",
                  state.op().name, kAccumulatorBytes >> 10);
   internal_check(plan.separate || !program_.shared_by_iterations(state),
-                 "{} is an output of which iterations of a parallel loop would add up the same sums at once, "
-                 "and these are no constant number of at most {} KiB: compute it at root",
-                 state.op().name, kAccumulatorBytes >> 10);
+                 "{} is an output of which {} would add up the same sums at once, and these are no constant "
+                 "number of at most {} KiB: compute it at root",
+                 state.op().name, state.root ? "blocks or threads" : "iterations of a parallel loop",
+                 kAccumulatorBytes >> 10);
   plan.accumulator = state.buffer;
   plan.index = store_index(state);
   if (!plan.separate) return plan;

@@ -142,12 +142,19 @@ bool StageProgram::is_read_whole(const StageState& state) const {
 }
 
 /// What an output's readers do not read must be computed, too; and an iteration must not begin sums anew that
-/// another thread reads.
+/// another thread reads, nor read without a barrier what another thread has stored.
 void StageProgram::check_attached_output(const StageState& state) const {
   if (!state.whole_buffer || !state.stage->attachment().is_at_loop()) return;
   const std::string& consumer = state.stage->attachment().consumer()->op()->name;
   internal_check(!state.is_cooperative() && !state.stage->attachment().once_a_thread(),
                  "{} is an output: attached to {} it cannot be in shared memory or made once a thread",
+                 state.op().name, consumer);
+  const bool divides_work = std::ranges::any_of(state.stage->leaves(), [&](const IterVarPtr& leaf) {
+    return state.stage->kinds().of(leaf.get()) == LoopKind::kThread;
+  });
+  internal_check(!divides_work,
+                 "{} is an output: attached to {} its own loops cannot be bound to threads, which would read "
+                 "what others of them have not stored yet",
                  state.op().name, consumer);
   internal_check(
       is_read_whole(state),
@@ -156,11 +163,34 @@ void StageProgram::check_attached_output(const StageState& state) const {
       state.op().name, consumer);
 }
 
-/// Whether iterations of the loop over `loop_var` compute regions of the tensor without a common element: in
-/// one dimension, or in memory, each begins behind the end of the one before.
-bool StageProgram::parts_lie_apart(const StageState& state, const Expr& loop_var) {
+/// Variables of the loops around the place where `state` is computed whose iterations run at once, outermost
+/// first.
+std::vector<Expr> StageProgram::vars_at_once(const StageState& state) const {
+  std::vector<Expr> vars;
+  for (const Stage* stage = state.stage; stage->attachment().is_at_loop();) {
+    const StageState& consumer = *by_stage.at(stage->attachment().consumer());
+    const int last = consumer.leaf_index(stage->attachment().axis().get());
+    std::vector<Expr> own;
+    for (int leaf = 0; leaf <= last; ++leaf) {
+      const LoopKind kind = consumer.loop_kind(leaf);
+      const auto at = static_cast<size_t>(leaf);
+      const bool at_once =
+          kind == LoopKind::kParallel || kind == LoopKind::kBlock || kind == LoopKind::kThread;
+      if (at_once && constant_of(consumer.leaf_extents[at]) != 1) own.push_back(consumer.leaf_vars[at]);
+    }
+    vars.insert(vars.begin(), own.begin(), own.end());
+    stage = consumer.stage;
+  }
+  return vars;
+}
+
+/// Whether iterations of the loop over `loop_var` compute regions of the tensor without a common element, the
+/// other variables of `same` being alike: in one dimension, or in memory, each begins behind the end of the
+/// one before.
+bool StageProgram::parts_lie_apart(const StageState& state, const Expr& loop_var,
+                                   const std::set<const VarNode*>& same) {
   const auto* var = loop_var.as<VarNode>();
-  const auto inside = [&](const VarNode* other) { return !other->is_symbol && other != var; };
+  const auto inside = [&](const VarNode* other) { return !other->is_symbol && !same.contains(other); };
   const auto moves_on = [&](const Expr& low, const Expr& extent) {
     const auto part = simplifier.range_over(low, inside);
     if (!part) return false;
@@ -179,12 +209,14 @@ bool StageProgram::parts_lie_apart(const StageState& state, const Expr& loop_var
 
 bool StageProgram::shared_by_iterations(const StageState& state) {
   if (!state.whole_buffer || !state.stage->attachment().is_at_loop()) return false;
-  return std::ranges::any_of(enclosing_vars(state), [&](const VarNode* var) {
-    const auto& [owner, leaf] = loop_vars.at(var);
-    const auto at = static_cast<size_t>(leaf);
-    return owner->loop_kind(leaf) == LoopKind::kParallel && constant_of(owner->leaf_extents[at]) != 1 &&
-           !parts_lie_apart(state, owner->leaf_vars[at]);
-  });
+  if (state.root != nullptr && state.group.size > 1) return true;  // whom no loop around it tells apart
+  // Of two iterations that run at once, the outermost variable in which they differ.
+  std::set<const VarNode*> same;
+  for (const Expr& var : vars_at_once(state)) {
+    same.insert(var.as<VarNode>());
+    if (!parts_lie_apart(state, var, same)) return true;
+  }
+  return false;
 }
 
 void StageProgram::infer_region(StageState& state) {

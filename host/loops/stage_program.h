@@ -103,7 +103,8 @@ class StageProgram {
   std::string text() const;
   StageState* state_of(const OperationNode* op) const;
   Buffer buffer_of(const OperationNode* op, int result) const;
-  /// Whether iterations of a parallel loop compute the same elements of an output that is attached in it.
+  /// Whether iterations that run at once, of a parallel loop, blocks or threads, may compute the same
+  /// elements of an output that is attached in them. Of a GPU's stages once their threads are assigned.
   bool shared_by_iterations(const StageState& state);
 
   const Schedule& schedule;
@@ -129,7 +130,8 @@ class StageProgram {
   bool reads_all(const StageState& reader, const OperationNode& op) const;
   bool is_read_whole(const StageState& state) const;
   void check_attached_output(const StageState& state) const;
-  bool parts_lie_apart(const StageState& state, const Expr& loop_var);
+  std::vector<Expr> vars_at_once(const StageState& state) const;
+  bool parts_lie_apart(const StageState& state, const Expr& loop_var, const std::set<const VarNode*>& same);
   void round_to_tiles(StageState& state) const;
   void shift_inwards(StageState& state);
   void end_rows(StageState& state);

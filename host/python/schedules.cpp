@@ -248,7 +248,8 @@ void add_placing(py::class_<ScheduledStage>& type) {
           },
           py::arg("consumer"), py::arg("axis"),
           "Computes in each iteration of a consumer's loop what that iteration reads. Of an\n"
-          "output all must be read: its indices are different axes of the reader, as long.")
+          "output all must be read: its indices are different axes of the reader, as long.\n"
+          "Its own loops are not bound to threads.")
       .def(
           "compute_once_a_thread",
           [](const ScheduledStage& self, const ScheduledStage& consumer, const Axis& axis) {

@@ -1,5 +1,6 @@
 // Loops bound to blocks and threads become launches.
 #include "host/loops/launch.h"
+#include "host/support/error.h"
 #include "tests/loops/run_schedule.h"
 
 namespace gantry::test {
@@ -126,6 +127,86 @@ TEST(GpuLaunch, TheEvaluatorFindsRacesBetweenThreads) {
   evaluate(neighbour_kernel(true), arguments);
   EXPECT_THAT(y, testing::ElementsAre(7, 6, 5, 4, 3, 2, 1, 0));
   EXPECT_ANY_THROW(evaluate(neighbour_kernel(false), arguments));
+}
+
+/// Sums over k of x, (columns, k) or (rows, columns, k), and y, (rows, columns), twice the sums; both are
+/// outputs. A thread has a row of y, and adds up there the sums that it reads, which are too many for
+/// accumulators beside the result.
+struct AttachedSums {
+  static constexpr int64_t kColumns = 4100;
+  IterVarPtr k = reduce_axis(0, 3, "k");
+  Tensor x, sums, y;
+  Schedule schedule;
+
+  explicit AttachedSums(bool of_rows)
+      : x(placeholder(of_rows ? std::vector<Expr>{2, kColumns, 3} : std::vector<Expr>{kColumns, 3},
+                      DType::kF32, "x")),
+        sums(compute(
+            of_rows ? std::vector<Expr>{2, kColumns} : std::vector<Expr>{kColumns},
+            [&](const std::vector<Expr>& i) {
+              std::vector<Expr> at = i;
+              at.push_back(k->var);
+              return sum(x(at), {k});
+            },
+            "sums")),
+        y(compute(
+            {2, kColumns},
+            [&](const std::vector<Expr>& i) {
+              const Expr read = of_rows ? sums(i) : sums({i[1]});
+              return read + read;
+            },
+            "y")),
+        schedule({sums, y}) {
+    schedule.for_gpu = true;
+    Stage &out = schedule[y], &made = schedule[sums];
+    out.bind(out.axes()[0], LoopKind::kThread);
+    made.compute_at(out, out.axes()[0]);
+    std::vector<IterVarPtr> order = made.axes();
+    order.insert(order.begin(), k);
+    made.reorder(order);
+  }
+
+  std::string refusal() const {
+    try {
+      lower_schedule(schedule, {x}, "k");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST(GpuOutputs, ThreadsAddUpSumsOfTheirOwnWhereTheyAreRead) {
+  AttachedSums t(true);
+  Floats data = random_floats(2 * AttachedSums::kColumns * 3), sums(data.size() / 3), y(sums.size());
+  Floats expected, twice;
+  for (size_t i = 0; i < data.size(); i += 3) {
+    expected.push_back(data[i] + data[i + 1] + data[i + 2]);
+    twice.push_back(2 * expected.back());
+  }
+  evaluate(run_loop_passes(lower_schedule(t.schedule, {t.x}, "k")),
+           {bytes_of(data), bytes_of(sums), bytes_of(y)});
+  EXPECT_EQ(sums, expected);
+  EXPECT_EQ(y, twice);
+}
+
+TEST(GpuOutputs, ThreadsDoNotAddUpTheSameSums) {
+  const AttachedSums t(false);
+  EXPECT_THAT(t.refusal(), HasSubstr("sums is an output of which blocks or threads would add up the same"));
+}
+
+TEST(GpuOutputs, BlocksDoNotAddUpTheSameSums) {
+  AttachedSums t(false);
+  Stage& out = t.schedule[t.y];
+  out.bind(out.axes()[0], LoopKind::kBlock);
+  t.schedule[t.sums].set_scope(StorageScope::kLocal);
+  EXPECT_THAT(t.refusal(), HasSubstr("sums is an output of which blocks or threads would add up the same"));
+}
+
+TEST(GpuOutputs, ThreadsDoNotReadWhatOthersStoreMeanwhile) {
+  AttachedSums t(true);
+  t.schedule[t.sums].bind(t.schedule[t.sums].axes()[1], LoopKind::kThread);
+  EXPECT_THAT(t.refusal(), HasSubstr("sums is an output: attached to y its own loops cannot be bound"));
 }
 
 }  // namespace
