@@ -10,10 +10,30 @@
 namespace gantry {
 namespace {
 
+/// Nodes that inlined stages may add to one body. Where each is read twice in the next, every level doubles
+/// them; of more, the passes and LLVM would make code for hours.
+constexpr int64_t kMaxInlined = int64_t{1} << 20;
+
+int64_t count_nodes(const Expr& e) {
+  int64_t count = 0;
+  walk(e, [&](const Expr&) { ++count; });
+  return count;
+}
+
 class Inliner : public ExprMutator {
  public:
   Inliner(const Schedule& schedule, const std::map<const Stage*, Expr>& bodies)
       : schedule_(schedule), bodies_(bodies) {}
+
+  /// The body of the stage, which has one, with those of inlined stages in it. Internal errors: they are too
+  /// large.
+  Expr inline_into(const Stage& stage) {
+    into_ = &stage;
+    added_ = 0;
+    Expr body = mutate(stage.op()->body);
+    if (stage.attachment().is_inline()) nodes_[&stage] = count_nodes(body);
+    return body;
+  }
 
  protected:
   Expr mutate_read(const ReadNode* node, const Expr& self) override {
@@ -21,6 +41,11 @@ class Inliner : public ExprMutator {
     const Stage* stage = schedule_.find(node->op.get());
     internal_check(stage != nullptr, "{} is read but not part of the schedule", node->op->name);
     if (!stage->attachment().is_inline()) return read;
+    added_ += nodes_.at(stage);
+    internal_check(added_ <= kMaxInlined,
+                   "{}: what is inlined into it has more than {} terms, of which {} has {} wherever it is "
+                   "read: compute one of these stages at root or in a loop",
+                   into_->op()->name, kMaxInlined, stage->op()->name, nodes_.at(stage));
     std::vector<std::pair<const VarNode*, Expr>> bindings;
     for (size_t i = 0; i < stage->op()->axes.size(); ++i) {
       bindings.emplace_back(stage->op()->axes[i]->var.as<VarNode>(), read.as<ReadNode>()->indices[i]);
@@ -31,6 +56,9 @@ class Inliner : public ExprMutator {
  private:
   const Schedule& schedule_;
   const std::map<const Stage*, Expr>& bodies_;
+  std::map<const Stage*, int64_t> nodes_;  ///< of bodies of inlined stages, shared ones once
+  const Stage* into_ = nullptr;
+  int64_t added_ = 0;
 };
 
 }  // namespace
@@ -111,7 +139,7 @@ void StageProgram::inline_stages() {
   Inliner inliner(schedule, bodies);
   for (const auto& stage : schedule.stages()) {
     if (stage->op()->kind == OperationNode::Kind::kPlaceholder) continue;
-    Expr body = stage->op()->body ? inliner.mutate(stage->op()->body) : Expr();
+    Expr body = stage->op()->body ? inliner.inline_into(*stage) : Expr();
     bodies[stage.get()] = body;
     sources[stage.get()] = sources_of(*stage, schedule, sources);
     if (stage->attachment().is_inline()) continue;

@@ -1,6 +1,8 @@
 // What is wrong with a body whatever its schedule is, and would otherwise be found when code is generated, or
 // not at all.
+#include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "host/python/expressions.h"
@@ -17,6 +19,23 @@ bool is_linear(const Expr& e) {
   if (!node || !is_linear(node->a) || !is_linear(node->b)) return false;
   if (node->op == BinaryOp::kMul) return constant_of(node->a) || constant_of(node->b);
   return node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub;
+}
+
+/// Calls `visit` on the parts of an expression that is no read, reduction or variable.
+template <typename Visit>
+void for_each_part(const Expr& e, const Visit& visit) {
+  if (const auto* binary = e.as<BinaryNode>()) {
+    visit(binary->a);
+    visit(binary->b);
+  } else if (const auto* unary = e.as<UnaryNode>()) {
+    visit(unary->a);
+  } else if (const auto* cast = e.as<CastNode>()) {
+    visit(cast->a);
+  } else if (const auto* select = e.as<SelectNode>()) {
+    for (const Expr& part : {select->condition, select->if_true, select->if_false}) visit(part);
+  } else if (const auto* call = e.as<CallNode>()) {
+    for (const Expr& argument : call->args) visit(argument);
+  }
 }
 
 class Checker {
@@ -45,26 +64,11 @@ class Checker {
       if (reduction->condition) check(reduction->condition, guarded);
       check(reduction->value, guarded || reduction->condition.get() != nullptr);
     } else {
-      check_children(e, guarded);
+      for_each_part(e, [&](const Expr& part) { check(part, guarded); });
     }
   }
 
  private:
-  void check_children(const Expr& e, bool guarded) {
-    if (const auto* binary = e.as<BinaryNode>()) {
-      check(binary->a, guarded);
-      check(binary->b, guarded);
-    } else if (const auto* unary = e.as<UnaryNode>()) {
-      check(unary->a, guarded);
-    } else if (const auto* cast = e.as<CastNode>()) {
-      check(cast->a, guarded);
-    } else if (const auto* select = e.as<SelectNode>()) {
-      for (const Expr& part : {select->condition, select->if_true, select->if_false}) check(part, guarded);
-    } else if (const auto* call = e.as<CallNode>()) {
-      for (const Expr& argument : call->args) check(argument, guarded);
-    }
-  }
-
   void check_index(const ReadNode& read, size_t dimension) const {
     const Expr index = simplify(read.indices[dimension], ranges_);
     if (!is_linear(index)) return;
@@ -86,7 +90,82 @@ class Checker {
   std::set<std::pair<const ExprNode*, bool>> seen_;  ///< expressions share parts
 };
 
+/// Nodes of an expression that is written out, those of shared parts as often as they are used: as many as
+/// `fixed`, and as what stands in the place of a variable has, so many times. Doubles, which do not overflow.
+struct WrittenOut {
+  double fixed = 0;
+  std::map<const VarNode*, double> variables;
+
+  void add(const WrittenOut& other, double times = 1) {
+    fixed += times * other.fixed;
+    for (const auto& [variable, count] : other.variables) variables[variable] += times * count;
+  }
+  double total() const {
+    double sum = fixed;
+    for (const auto& [variable, count] : variables) sum += count;
+    return sum;
+  }
+};
+
+/// Counts the nodes of bodies with those of inlined stages in them. Producers are counted first.
+class InlinedCounter {
+ public:
+  explicit InlinedCounter(const Schedule& schedule) : schedule_(schedule) {}
+
+  double count(const Stage& stage) {
+    WrittenOut written = of(stage.op()->body);
+    const double total = written.total();
+    if (stage.attachment().is_inline()) inlined_[&stage] = std::move(written);
+    return total;
+  }
+
+ private:
+  WrittenOut of(const Expr& e) {
+    if (const auto* variable = e.as<VarNode>()) return {0, {{variable, 1}}};
+    if (const auto known = known_.find(e.get()); known != known_.end()) return known->second;
+    WrittenOut written{1, {}};
+    if (const auto* read = e.as<ReadNode>()) {
+      written = of_read(*read);
+    } else if (const auto* reduction = e.as<ReduceNode>()) {
+      written.add(of(reduction->value));
+      if (reduction->condition) written.add(of(reduction->condition));
+    } else {
+      for_each_part(e, [&](const Expr& part) { written.add(of(part)); });
+    }
+    return known_[e.get()] = std::move(written);
+  }
+
+  WrittenOut of_read(const ReadNode& read) {
+    const auto inlined = inlined_.find(schedule_.find(read.op.get()));
+    WrittenOut written{inlined == inlined_.end() ? 1 : inlined->second.fixed, {}};
+    for (size_t d = 0; d < read.indices.size(); ++d) {
+      double times = 1;
+      if (inlined != inlined_.end()) {
+        const auto used = inlined->second.variables.find(inlined->first->axes()[d]->var.as<VarNode>());
+        times = used == inlined->second.variables.end() ? 0 : used->second;
+      }
+      written.add(of(read.indices[d]), times);
+    }
+    return written;
+  }
+
+  const Schedule& schedule_;
+  std::map<const Stage*, WrittenOut> inlined_;
+  std::unordered_map<const ExprNode*, WrittenOut> known_;  ///< the schedule keeps these expressions
+};
+
 }  // namespace
+
+void check_inlined(const Schedule& schedule) {
+  InlinedCounter counter(schedule);
+  for (const auto& stage : schedule.stages()) {
+    if (!stage->op()->body || counter.count(*stage) <= static_cast<double>(kMostTerms)) continue;
+    user_error(
+        "{}: has more than {} terms with what is inlined into it, those of stages that are read several "
+        "times counted again: compute one of them at root or in a loop",
+        stage->op()->name, kMostTerms);
+  }
+}
 
 void check_body(const Expr& body, const std::vector<IterVarPtr>& axes, const std::string& what) {
   Checker(axes, what).check(body, false);

@@ -14,7 +14,6 @@ namespace gantry::python {
 namespace {
 
 constexpr int kMostDepth = 1000, kMostReadDepth = 10000;
-constexpr int64_t kMostTerms = int64_t{1} << 18;
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
 std::string type_name(const py::handle& value) {

@@ -16,9 +16,13 @@
 
 #include "host/loops/stmt.h"
 #include "host/support/error.h"
+#include "host/tensor/schedule.h"
 #include "host/tensor/tensor.h"
 
 namespace gantry::python {
+
+/// Terms of an expression, and of a stage's with those that are inlined into it; see Expression.
+inline constexpr int64_t kMostTerms = int64_t{1} << 18;
 
 /// A scalar expression. The host follows expressions by recursion: how deep they may be is bounded, so that
 /// no stack overflows. It prints and checks a part anew wherever it is used: how many nodes that makes is
@@ -73,6 +77,8 @@ std::vector<IterVarPtr> host_axes(const pybind11::tuple& axes);
 /// User errors name `what` and: a variable that is none of `axes`, an element of a loop nest's buffer, an
 /// element of a tensor that certainly lies outside of it.
 void check_body(const Expr& body, const std::vector<IterVarPtr>& axes, const std::string& what);
+/// User errors name a stage that has more than kMostTerms with what is inlined into it.
+void check_inlined(const Schedule& schedule);
 
 void add_expressions(pybind11::module_& module);
 void add_expression_functions(pybind11::module_& module);

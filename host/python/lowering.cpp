@@ -47,6 +47,7 @@ std::vector<Tensor> inputs_of(const py::object& given) {
 }
 
 LoopNest lower(const Schedule& schedule, const std::vector<Tensor>& inputs, const std::string& name) {
+  check_inlined(schedule);
   LoopNest nest;
   std::string before;
   const auto observe = [&](std::string_view step, const LoopKernel& kernel) {

@@ -261,7 +261,8 @@ void add_placing(py::class_<ScheduledStage>& type) {
       .def(
           "compute_inline",
           [](const ScheduledStage& self) { self.change([](Stage& stage) { stage.compute_inline(); }); },
-          "Computes each element where it is read, every time.")
+          "Computes each element where it is read, every time. A stage has at most 2^18 terms\n"
+          "with what is inlined into it.")
       .def(
           "compute_root",
           [](const ScheduledStage& self) { self.change([](Stage& stage) { stage.compute_root(); }); },

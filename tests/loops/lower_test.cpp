@@ -273,6 +273,30 @@ TEST(OnceAThread, MakesWhatReadsNothing) {
                    [&](size_t j) { return float(3 * j); });
 }
 
+TEST(LoopLimits, WhatIsInlinedHasABound) {
+  const auto lowered = [](int levels) -> std::string {
+    auto x = placeholder({4}, DType::kF32, "x");
+    std::vector<Tensor> sums{x};
+    for (int level = 1; level <= levels; ++level) {
+      const Tensor last = sums.back();
+      sums.push_back(compute(
+          {4}, [&](auto& i) { return last(i) + last({Expr(3) - i[0]}); }, fmt::format("sum{}", level)));
+    }
+    Schedule s({sums.back()});
+    for (int level = 1; level < levels; ++level) s[sums[static_cast<size_t>(level)]].compute_inline();
+    try {
+      lower_schedule(s, {x}, "k");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(lowered(6), "");
+  EXPECT_THAT(lowered(20),
+              testing::ContainsRegex("sum[0-9]+: what is inlined into it has more than 1048576 terms, of which "
+                                     "sum[0-9]+ has [0-9]+ wherever it is read"));
+}
+
 TEST(LoopLimits, LoopsThatAreRunAtOnceOrWrittenOutHaveABound) {
   const auto lowered = [](void (Stage::*primitive)(const IterVarPtr&), int64_t factor) -> std::string {
     auto x = placeholder({int64_t{1} << 33}, DType::kF32, "x");

@@ -696,6 +696,33 @@ def test_a_value_that_is_used_twice_a_level_is_built_or_refused():
         logistic(40)
 
 
+def inlined_squares(levels, square):
+    """x to the power of 2^levels, each square inlined into the next."""
+    x = te.placeholder((4,), 'f64', 'x')
+    squares = [x]
+    for level in range(1, levels + 1):
+        squares.append(te.compute((4,), lambda i: square(squares[-1], i), f'square{level}'))
+    schedule = te.Schedule(squares[-1])
+    for stage in squares[1:-1]:
+        schedule[stage].compute_inline()
+    return schedule, squares[-1], x
+
+
+SQUARES = {'read twice': lambda x, i: x[i] * x[i], 'used twice': lambda x, i: (lambda value: value * value)(x[i]),
+           'index used twice': lambda x, i: x[(i + i) // 2]}
+
+
+@pytest.mark.parametrize('square', list(SQUARES.values()), ids=list(SQUARES))
+def test_stages_inlined_into_each_other_are_built_or_refused(square):
+    schedule, y, x = inlined_squares(5, square)
+    values = uniform(4, 0.9, 1.1, 'float64')
+    power = 1 if square is SQUARES['index used twice'] else 32
+    numpy.testing.assert_allclose(run(y, [x], values, schedule=schedule)[0], values ** power, rtol=1e-12)
+    schedule, y, x = inlined_squares(60, square)
+    with pytest.raises(gantry.InputError, match='square.*: has more than 262144 terms with what is inlined into it'):
+        te.lower(schedule, [x])
+
+
 X, N = te.placeholder((4, 6), name='x'), te.placeholder((4,), 'i32', 'n')
 Y = te.compute((4, 6), lambda i, j: X[i, j] + 1, 'y')
 Z = te.compute((4, 6), lambda i, j: Y[i, j] * 2, 'z')
