@@ -109,14 +109,45 @@ void check_operator(BinaryOp op, DType dtype) {
     user_error("// is of whole numbers; of {}, te.floor(a / b)", name_of(dtype));
 }
 
+/// The unsigned type of as many bits; none of types narrower than a byte.
+std::optional<DType> bits_of(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+    case DType::kU8:
+      return DType::kU8;
+    case DType::kI16:
+    case DType::kU16:
+      return DType::kU16;
+    case DType::kI32:
+    case DType::kU32:
+      return DType::kU32;
+    case DType::kI64:
+    case DType::kU64:
+      return DType::kU64;
+    default:
+      return {};
+  }
+}
+
+bool has_data(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& part) { found |= part.as<ReadNode>() || part.as<LoadNode>(); });
+  return found;
+}
+
 /// What whole numbers are divided by: 1 in place of a 0, for which the instruction of a CPU ends the process.
 /// Also where it is made of axes alone, which begin at 0; the check goes where loops are known to keep it
-/// above.
+/// above. Data are used once, or divisors within divisors would double with every level: of numbers without
+/// a sign 0 alone is less than 1.
 Expression safe_divisor(const Expression& b) {
   const DType dtype = b.expr.type().dtype;
   if (const auto value = constant_of(b.expr)) {
     if (*value == 0) user_error("a division by 0");
     return b;
+  }
+  if (const auto bits = bits_of(dtype); bits && has_data(b.expr)) {
+    const Expression number = over(cast(*bits, b.expr), {&b});
+    return over(cast(dtype, max(number.expr, int_imm(*bits, 1))), {&number});
   }
   const Expression is_zero = over(eq(b.expr, int_imm(dtype, 0)), {&b});
   return over(select(is_zero.expr, int_imm(dtype, 1), b.expr), {&is_zero, &b});

@@ -652,6 +652,25 @@ def test_a_division_of_whole_numbers_ends_no_process(program):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize('dtype', ['int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64'])
+def test_divisors_within_divisors_are_evaluated_once(dtype):
+    levels = 40
+    x, first = te.placeholder((levels, 6), dtype, 'x'), te.placeholder((6,), dtype, 'first')
+
+    def body(i):
+        value = first[i]
+        for level in range(levels):
+            value = x[level, i] // value if level % 2 else x[level, i] % value
+        return value
+
+    dividends, expected = DRAW.integers(0, 100, (levels, 6)).astype(dtype), DRAW.integers(0, 3, 6).astype(dtype)
+    result, = run(te.compute((6,), body), [x, first], dividends, expected)
+    for level in range(levels):
+        divisor = numpy.where(expected == 0, 1, expected).astype(dtype)
+        expected = dividends[level] // divisor if level % 2 else dividends[level] % divisor
+    numpy.testing.assert_array_equal(result, expected)
+
+
 def deep(levels):
     x = te.placeholder((4,), name='x')
 
