@@ -34,6 +34,17 @@ std::vector<DimAtLeast> simplest_at_least(const Dim& dim, int64_t least) {
   return {{dim, least}};
 }
 
+std::vector<Dim> sizes_multiplied(const Dim& dim) {
+  const Terms& terms = DimNode::terms_of(dim);
+  if (terms.size() != 1 || terms[0].factors.size() < 2 || terms[0].coefficient <= 0) return {dim};
+  std::vector<Dim> sizes;
+  for (const AtomPtr& factor : terms[0].factors) {
+    sizes.push_back(DimNode::wrap({DimTerm{1, {factor}}}));
+    if (sizes.back().lower_bound().value_or(-1) < 0) return {dim};
+  }
+  return sizes;
+}
+
 std::optional<int64_t> least_difference(const Dim& a, const Dim& b) {
   if (!are_far_apart(a, b)) return (a - b).lower_bound();
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();

@@ -19,6 +19,10 @@ struct DimAtLeast {
 /// is one: floordiv(H-7, 2)+1 >= 1 becomes H >= 7. Empty where it always holds.
 std::vector<DimAtLeast> simplest_at_least(const Dim& dim, int64_t least);
 
+/// Dimensions that are all at least 1 where `dim` is, and only there: the factors of a product of sizes, else
+/// `dim` alone.
+std::vector<Dim> sizes_multiplied(const Dim& dim);
+
 /// A lower bound of a - b for all symbol values, if one is known. Where no dimension may hold the difference,
 /// as beside the ends of i64, a and b are taken each by itself, and what is beyond an end is that end.
 std::optional<int64_t> least_difference(const Dim& a, const Dim& b);

@@ -53,6 +53,13 @@ TEST(DimAtLeast, IsNotSaidWhereItAlwaysHolds) {
   EXPECT_EQ(at_least(7, 7), "");
 }
 
+TEST(DimAtLeast, OfAProductItIsSaidOfEachSize) {
+  EXPECT_THAT(sizes_multiplied(3 * H * H * T), testing::UnorderedElementsAre(H, H, T));
+  EXPECT_THAT(sizes_multiplied(H * floordiv(T, 2)), testing::UnorderedElementsAre(H, floordiv(T, 2)));
+  for (const Dim& other : {H, H * T + 1, H * floordiv(T - 2, 2), -1 * H * T, Dim(3)})
+    EXPECT_THAT(sizes_multiplied(other), testing::ElementsAre(other)) << other.str();
+}
+
 TEST(DimAtLeast, MeansTheSameAsTheBoundThatItSimplifies) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {

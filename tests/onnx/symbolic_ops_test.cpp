@@ -138,6 +138,14 @@ TEST(SymbolicEinsum, ADiagonalNeedsAsManyRowsAsColumns) {
   }
 }
 
+TEST(SymbolicEinsum, ADiagonalOfASquareIsThereForAllSizes) {
+  const Graph graph =
+      imported_graph(open_input("x", "B N N") +
+                         node("Einsum", "x", "y", attribute("equation", "type: STRING s: '...ii->...i'")),
+                     "y");
+  EXPECT_TRUE(graph.main.constraints.empty());
+}
+
 TEST(SymbolicScatter, HasNoMoreIndicesThanElementsBesideItsAxis) {
   const Graph graph =
       imported_graph(open_input("x", "N T 4") + open_input("i", "M L 4", 7) + open_input("u", "M L 4") +
