@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <set>
 
@@ -22,9 +23,10 @@ using module_format::SizeMeaning;
 using module_format::TensorInfo;
 
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;
-constexpr int64_t kLargestTried = 2048;  ///< where no usual size fits
-constexpr int kMostChecks = 500000;      ///< of sizes and of rules, before a search gives up
-constexpr size_t kMostOpen = 64;         ///< symbols
+constexpr int64_t kLargestTried = 2048;               ///< where no usual size fits
+constexpr int64_t kLargestSolved = int64_t{1} << 24;  ///< where an equality asks for it
+constexpr int kMostChecks = 500000;                   ///< of sizes and of rules, before a search gives up
+constexpr size_t kMostOpen = 64;                      ///< symbols
 
 /// What is tried for a meaning, best first, and how reports call it.
 struct Usual {
@@ -112,10 +114,16 @@ class Search {
 
   /// `in_all`: with what branches need too, of which not all run, and with sizes equal that usually are.
   bool find(bool in_all) {
+    if (!order_rules(in_all)) return false;
+    return try_all(0) || try_all(1) || try_all(open_.size()) || try_each_last(in_all);
+  }
+
+  /// Rules by place, with open symbols in the order that they have now. False if nothing is asked for in all.
+  bool order_rules(bool in_all) {
+    for (size_t i = 0; i < open_.size(); ++i) place_[open_[i]] = static_cast<int>(i);
     rules_.assign(open_.size(), {});
     collect_rules();
-    if (in_all && !collect_wishes()) return false;
-    return try_all(0) || try_all(1) || try_all(open_.size());
+    return !in_all || collect_wishes();
   }
 
   void add_equal(const Constraints* constraints) {
@@ -193,7 +201,53 @@ class Search {
     return try_from(0, unusual);
   }
 
-  bool has_given_up() const { return checks_ > kMostChecks; }
+  /// One symbol has the size that an equality asks for beside usual ones of all others: computed, as products
+  /// of several have too many sizes to try. All symbols together take as long as one of the searches before.
+  bool try_each_last(bool in_all) {
+    const std::vector<uint32_t> order = open_;
+    most_checks_ = kMostChecks / std::max(1, static_cast<int>(order.size()));
+    solves_ = true;
+    bool found = false;
+    for (size_t i = order.size(); i-- > 0 && !found;) {
+      open_ = order;
+      const auto last = open_.begin() + static_cast<std::ptrdiff_t>(i);
+      std::rotate(last, last + 1, open_.end());
+      order_rules(in_all);
+      found = try_all(0);
+    }
+    solves_ = false;
+    most_checks_ = kMostChecks;
+    open_ = order;
+    return found;
+  }
+
+  /// The size of the last symbol for which an equality holds whose sides differ by a multiple of it, and a
+  /// constant; none where there is no such equality, or no size.
+  std::optional<int64_t> solved_size(size_t place) {
+    for (const Rule& rule : rules_[place]) {
+      if (rule.kind != Rule::Kind::kEqual) continue;
+      const auto first = difference(rule, 1), second = difference(rule, 2);
+      const auto last = difference(rule, kLargestTried);
+      if (!first || !second || !last) continue;
+      const __int128 step = *second - *first;
+      if (step == 0 || *last - *first != step * (kLargestTried - 1)) continue;
+      const __int128 size = 1 - *first / step;
+      const bool fits = *first % step == 0 && size >= 1 && size <= kLargestSolved;
+      return fits ? std::optional(static_cast<int64_t>(size)) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  /// By how much the sides of an equality differ with that size of the last symbol; none where one has no
+  /// value.
+  std::optional<__int128> difference(const Rule& rule, int64_t size) {
+    values_[open_.back()] = size;
+    ++checks_;
+    const auto left = value(rule.left), right = value(rule.right);
+    return left && right ? std::optional(__int128{*left} - *right) : std::nullopt;
+  }
+
+  bool has_given_up() const { return checks_ > most_checks_; }
 
   /// Sizes for the open symbols from the one at `place`; false if none fit, or none was found in time.
   bool try_from(size_t place, size_t unusual) {
@@ -214,14 +268,18 @@ class Search {
       reasons_[symbol] = "the smallest that the model's constraints allow";
       return true;
     }
-    return false;
+    if (!solves_ || place + 1 < open_.size() || has_given_up()) return false;
+    const auto solved = solved_size(place);
+    if (!solved || !try_size(place, *solved, unusual)) return false;
+    reasons_[symbol] = "the one that the model's constraints ask for";
+    return true;
   }
 
   bool try_size(size_t place, int64_t size, size_t unusual) {
     values_[open_[place]] = size;
     ++checks_;  // also where no rule asks for one
     for (const Rule& rule : rules_[place]) {
-      if (++checks_ > kMostChecks || !holds(rule)) return false;
+      if (++checks_ > most_checks_ || !holds(rule)) return false;
     }
     return try_from(place + 1, unusual);
   }
@@ -235,6 +293,8 @@ class Search {
   std::vector<bool> late_;                ///< by symbol: a step of the plan gives it its size
   std::vector<std::vector<Rule>> rules_;  ///< by place
   int checks_ = 0;
+  int most_checks_ = kMostChecks;  ///< before the search that is running gives up
+  bool solves_ = false;            ///< sizes of the last symbol are computed, too
 };
 
 uint32_t symbol_count(const Manifest& manifest) {

@@ -166,6 +166,25 @@ TEST(MadeUpSizes, OfManySymbolsAreSearchedForOnlySoLong) {
     EXPECT_THAT(size.reason, testing::HasSubstr("no size was found")) << size.symbol;
 }
 
+TEST(MadeUpSizes, OfAProductOfManySymbolsFollowFromUsualOnes) {
+  // Both have a factor beyond all that are tried one by one; the second is a prime number.
+  for (const int64_t elements : {510510, 1000003}) {
+    ModuleBuilder builder;
+    const uint32_t a = builder.symbol("A"), b = builder.symbol("B"), c = builder.symbol("C"),
+                   d = builder.symbol("D");
+    builder.add_input("x", {a, b, c, d});
+    builder.add_output("y", {a});
+    builder.manifest.symbol_meanings.assign(4, SizeMeaning::Unknown);
+    const uint32_t rows = builder.combine(DimOpcode::Mul, a, b);
+    const uint32_t columns = builder.combine(DimOpcode::Mul, c, d);
+    constrain(builder, builder.combine(DimOpcode::Mul, rows, columns), builder.constant(elements));
+    const auto chosen = choose(builder, {{-1, -1, -1, -1}});
+    const std::vector<int64_t>& shape = chosen.at(0).shape;
+    EXPECT_EQ(shape.at(0) * shape.at(1) * shape.at(2) * shape.at(3), elements);
+    EXPECT_THAT(chosen[0].sizes.at(3).reason, testing::HasSubstr("constraints"));
+  }
+}
+
 TEST(MadeUpSizes, LeaveNoTensorEmpty) {
   ModuleBuilder builder = image_module();
   // An intermediate of W - 500 rows.
