@@ -22,10 +22,10 @@ void check_size_names(const module_format::Manifest& manifest, const std::map<st
 /// known. Each symbol takes the first size that is usual for what it measures (batch 1, images of 224,
 /// sequences of 128, …) with which all constraints of the model hold, no tensor is empty and the workspace
 /// stays below a gigabyte; where no usual ones fit, the smallest that does, for one symbol alone if that is
-/// enough; where a search of bounded length has found none of these, of one symbol the size that an equality asks
-/// for beside usual ones of all others; else 1. Constraints of branches hold too, and sizes are equal for which
-/// the module has a program of its own, unless no sizes do all that. `sizes`: of symbols by name, from --dim;
-/// errors of check_size_names.
+/// enough; where a search of bounded length has found none of these, of one symbol the size that an equality
+/// asks for beside usual ones of all others; else 1. Constraints of branches hold too, and sizes are equal
+/// for which the module has a program of its own, unless no sizes do all that. `sizes`: of symbols by name,
+/// from --dim; errors of check_size_names.
 std::vector<ChosenShape> choose_sizes(const module_format::Manifest& manifest,
                                       const std::map<std::string, int64_t>& sizes,
                                       const std::vector<std::vector<int64_t>>& shapes);

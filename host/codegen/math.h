@@ -105,8 +105,8 @@ class MathBuilder {
   llvm::Value* pow_wide(llvm::Value* x, llvm::Value* y);
   /// x to the power of y, a multiple of 1/2 in [1/2, 32], by multiplications and a square root.
   llvm::Value* multiplied_out(llvm::Value* x, double y);
-  /// x^-y: `inverse`, which is 1 / `product`, the x^y that was multiplied out; but where that has left the range,
-  /// the power of 1 / x, which may still be a denormal number.
+  /// x^-y: `inverse`, which is 1 / `product`, the x^y that was multiplied out; but where that has left the
+  /// range, the power of 1 / x, which may still be a denormal number.
   llvm::Value* or_power_of_inverse(llvm::Value* inverse, llvm::Value* product, llvm::Value* x, double y);
   llvm::Value* fmod_scalar(llvm::Value* x, llvm::Value* y);
   /// Of f64; `from_narrow`: of numbers that f32 holds, which takes less.

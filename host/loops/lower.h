@@ -30,9 +30,9 @@ struct ScheduleMisfit {
 /// outputs. `verified`: after every step that leaves loops, what host/loops/verify.h asks for must hold.
 /// Errors: an internal error names the stage whose attach point does not enclose its consumers, whose
 /// vectorized extent is not constant, or one of whose vectorized or unrolled loops is longer than
-/// host/loops/loop_limits.h allows; so it does of an output that is attached to a loop, but not read whole there,
-/// in shared memory, made once a thread, bound to threads, or of which iterations that run at once would add up
-/// the same sums; and of a stage into which more than 2^20 terms are inlined.
+/// host/loops/loop_limits.h allows; so it does of an output that is attached to a loop, but not read whole
+/// there, in shared memory, made once a thread, bound to threads, or of which iterations that run at once
+/// would add up the same sums; and of a stage into which more than 2^20 terms are inlined.
 std::variant<LoopKernel, ScheduleMisfit> lower_kernel(const Schedule& schedule, const std::vector<Tensor>& inputs,
                                               const std::string& name, const LoopObserver& observe = {},
                                               bool verified = verifies_always());

@@ -51,8 +51,8 @@ ContentsResult zip(NodeImport& n, DType result_dtype,
   return result;
 }
 
-/// Whether it is a number beyond all sizes, the end of its type say: of it and a size, sums and products may wrap
-/// around, as no dimension does.
+/// Whether it is a number beyond all sizes, the end of its type say: of it and a size, sums and products may
+/// wrap around, as no dimension does.
 bool is_far_off(const Dim& d) {
   constexpr int64_t kFar = int64_t{1} << 48;
   const auto number = d.constant();

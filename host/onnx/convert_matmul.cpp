@@ -26,8 +26,9 @@ bool is_factor_of(DType dtype, double factor) {
   return std::trunc(factor) == factor && (factor >= 0 || is_signed_int(dtype));
 }
 
-/// The type in which a product of that type is scaled and added to before it is rounded to its own: a wider one of
-/// short floats, of which alpha and beta often are no numbers, and of integers that are scaled by fractions.
+/// The type in which a product of that type is scaled and added to before it is rounded to its own: a wider
+/// one of short floats, of which alpha and beta often are no numbers, and of integers that are scaled by
+/// fractions.
 DType type_of_scaling(DType product, double alpha, double beta) {
   if (alpha == 1 && (beta == 0 || beta == 1)) return product;
   if (is_float(product)) return ops::widened(product);

@@ -106,8 +106,8 @@ void set_moments(NodeImport& n, int64_t axis, double epsilon) {
   n.set(2, n.add(op::reciprocal, {n.add(op::sqrt, {shifted})}));
 }
 
-/// The type of LayerNormalization's mean and deviation, in which it computes up to its scale: f32, or bf16. A user
-/// error where stash_type is another.
+/// The type of LayerNormalization's mean and deviation, in which it computes up to its scale: f32, or bf16. A
+/// user error where stash_type is another.
 DType stage_type(const NodeImport& n) {
   if (!n.has_attribute("stash_type")) return DType::kF32;
   const DType named = n.element_type("stash_type");

@@ -34,7 +34,8 @@ class DataDims {
  private:
   /// The elements, if a look at what makes the value tells them.
   bool look_through(Value* value, Elements elements, const std::string& node, Shape& dims);
-  /// The elements of a cast from i64 to i32, which is taken to hold dimensions of tensors; of other data as cast.
+  /// The elements of a cast from i64 to i32, which is taken to hold dimensions of tensors; of other data as
+  /// cast.
   Shape narrowed(Value* value, Elements elements, const std::string& node);
   Shape bind(Value* value, Elements elements, const std::string& node);
   std::string symbol_of(const std::string& name, size_t element, size_t count);

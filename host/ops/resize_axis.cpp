@@ -37,8 +37,8 @@ Expr times_fraction(const Expr& x, int64_t by, int64_t parts) {
 Expr rounded_to_f32(const Expr& x) {
   return cast(kCoordinate, cast(DType::kF32, x));
 }
-/// The product of a scale in f32 as it was before the scale was rounded, where it may have been a whole number.
-/// In f32 that is not always this number: 21 times the f32 nearest to 1 / 7 is the next one above 3.
+/// The product of a scale in f32 as it was before the scale was rounded, where it may have been a whole
+/// number. In f32 that is not always this number: 21 times the f32 nearest to 1 / 7 is the next one above 3.
 Expr before_rounding(const Expr& product) {
   const Expr whole = call(MathFn::kRound, {product}), off = call(MathFn::kAbs, {product - whole});
   return select(le(off, product * imm(0x1p-24)), whole, product);

@@ -306,7 +306,8 @@ TEST(Power, OfAConstantThatIsNegativeMayBeADenormalF64) {
                          {x.data(), result.data()}),
               0);
     for (size_t i = 0; i < x.size(); ++i) {
-      const double exact = std::pow(x[i], y), bound = 1e-12 * exact + 2 * std::numeric_limits<double>::denorm_min();
+      const double exact = std::pow(x[i], y),
+                   bound = 1e-12 * exact + 2 * std::numeric_limits<double>::denorm_min();
       if (std::isinf(exact)) {
         EXPECT_EQ(result[i], exact) << x[i] << "^" << y;
       } else {

@@ -292,9 +292,9 @@ TEST(LoopLimits, WhatIsInlinedHasABound) {
     return "";
   };
   EXPECT_EQ(lowered(6), "");
-  EXPECT_THAT(lowered(20),
-              testing::ContainsRegex("sum[0-9]+: what is inlined into it has more than 1048576 terms, of which "
-                                     "sum[0-9]+ has [0-9]+ wherever it is read"));
+  EXPECT_THAT(lowered(20), testing::ContainsRegex(
+                               "sum[0-9]+: what is inlined into it has more than 1048576 terms, of which "
+                               "sum[0-9]+ has [0-9]+ wherever it is read"));
 }
 
 TEST(LoopLimits, LoopsThatAreRunAtOnceOrWrittenOutHaveABound) {

@@ -380,11 +380,12 @@ TEST(PadByData, AmountsThatAreSizesTooMustNotBeNegative) {
 }
 
 TEST(OneHotByData, HasAsManyClassesAsAPadOfTheSameNumberAdds) {
-  const Graph graph = imported_graph(
-      open_input("i", "2", 7) + open_input("d", "1", 7) + open_input("x", "2 3") + known("on", {{2}, {0, 1}}) +
-          known("none", {{3}, {0, 0, 0}, DType::kI64}) + node("OneHot", "i d on", "y") +
-          node("Concat", "none d", "p", integer("axis", 0)) + node("Pad", "x p", "z"),
-      "y z");
+  const Graph graph =
+      imported_graph(open_input("i", "2", 7) + open_input("d", "1", 7) + open_input("x", "2 3") +
+                         known("on", {{2}, {0, 1}}) + known("none", {{3}, {0, 0, 0}, DType::kI64}) +
+                         node("OneHot", "i d on", "y") + node("Concat", "none d", "p", integer("axis", 0)) +
+                         node("Pad", "x p", "z"),
+                     "y z");
   const Dim classes = graph.main.outputs[0]->type.shape.at(1);
   EXPECT_TRUE(classes.is_symbol());
   EXPECT_EQ(graph.main.outputs[1]->type.shape.at(1), classes + 3);
@@ -396,13 +397,15 @@ TEST(OneHotByData, HasAsManyClassesAsAPadOfTheSameNumberAdds) {
 TEST(SizesOfI32, AreWhatTheCastLeavesOfData) {
   const Inputs inputs{{"d", {{1}, {0x1p32 + 2}, DType::kI64}}};
   const std::string nodes = node("Cast", "d", "narrow", integer("to", 6)) +
-                            node("Cast", "narrow", "size", integer("to", 7)) + node("ConstantOfShape", "size", "y");
+                            node("Cast", "narrow", "size", integer("to", 7)) +
+                            node("ConstantOfShape", "size", "y");
   expect_near(results(parse(nodes, inputs, "y", kNewest), inputs)[0], {0, 0}, 0);
 }
 TEST(SizesOfI32, AreDimensionsWhereTheyAreMadeOfThem) {
   const Graph graph = imported_graph(
       open_input("x", "N 3") + open_input("d", "1", 7) + node("Shape", "x", "n") +
-          node("Concat", "n d", "both", integer("axis", 0)) + node("Cast", "both", "narrow", integer("to", 6)) +
+          node("Concat", "n d", "both", integer("axis", 0)) +
+          node("Cast", "both", "narrow", integer("to", 6)) +
           node("Cast", "narrow", "size", integer("to", 7)) + node("ConstantOfShape", "size", "y"),
       "y");
   const Shape& shape = graph.main.outputs[0]->type.shape;

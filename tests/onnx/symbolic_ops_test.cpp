@@ -449,20 +449,21 @@ TEST(SymbolicContents, AreComparedWithTheEndsOfTheirType) {
 // What is known of d, a size, is a symbol. Results of i64 are beside its ends, and come back from there.
 TEST(SymbolicContents, OfSizesAndNumbersBeyondThemWrapAround) {
   const Inputs inputs{{"d", {{1}, {2}, DType::kI64}}};
-  const std::string values = node("ConstantOfShape", "d", "zeros") +
-                             integers("least", "-9223372036854775808") +
-                             integers("most", "9223372036854775807") + integers("half", "4611686018427387904");
+  const std::string values =
+      node("ConstantOfShape", "d", "zeros") + integers("least", "-9223372036854775808") +
+      integers("most", "9223372036854775807") + integers("half", "4611686018427387904");
   const auto computed = [&](const std::string& nodes) {
     return results(parse(values + nodes, inputs, "zeros y", kNewest), inputs).at(1);
   };
   const auto twice = [&](const char* op, const char* number, const char* back) {
-    return computed(node(op, fmt::format("d {}", number), "far") + node(back, fmt::format("far {}", number), "y"));
+    return computed(node(op, fmt::format("d {}", number), "far") +
+                    node(back, fmt::format("far {}", number), "y"));
   };
   EXPECT_THAT(twice("Sub", "least", "Sub"), ::testing::ElementsAre(2));
   EXPECT_THAT(twice("Add", "most", "Sub"), ::testing::ElementsAre(2));
   EXPECT_THAT(computed(node("Mul", "d half", "y")), ::testing::ElementsAre(-0x1p63));
-  EXPECT_THAT(computed(node("Concat", "d least", "both", integer("axis", 0)) + node("ReduceSum", "both", "far") +
-                       node("Sub", "far least", "y")),
+  EXPECT_THAT(computed(node("Concat", "d least", "both", integer("axis", 0)) +
+                       node("ReduceSum", "both", "far") + node("Sub", "far least", "y")),
               ::testing::ElementsAre(2));
 }
 
