@@ -8,6 +8,7 @@
 #include "host/ops/support.h"
 #include "host/ops/tile_product.h"
 #include "host/support/divide.h"
+#include "host/support/error.h"
 #include "host/support/in_parallel.h"
 #include "host/tensor/element.h"
 #include "host/tensor/simplify.h"
@@ -270,12 +271,20 @@ std::vector<Tensor> compute_tile_weight(const Node& node, const std::vector<Tens
   return {compute(ops::result_shape(node), body, "tile_weight")};
 }
 
-/// Block `nb` of columns of a constant weight: `put` writes an element's parts from a place on, counted in elements of
-/// the packed block.
+/// A constant weight that is packed for a unit, into blocks of columns.
+struct Packing {
+  const TileGeometry& tile;
+  const TileWeightAttrs& attrs;
+  const ConstantData& weight;
+  std::vector<int64_t> shape;  ///< of the packed weight, as in packed_shape()
+};
+
+/// Block `nb` of columns: `put` writes an element's parts from a place on, counted in elements of the packed block.
 template <typename Element, typename Put>
-void pack_columns(const TileWeightAttrs& a, const WeightView& view, const std::vector<int64_t>& shape, int64_t nb,
-                  const Element* from, const Put& put) {
-  const TileGeometry& tile = geometry_of(a.unit);
+void pack_columns(const Packing& packing, int64_t nb, const Put& put) {
+  const auto& [tile, a, weight, shape] = packing;
+  const WeightView view = view_of(a, weight.type);
+  const auto* from = weight.as<Element>();
   const int64_t block = tile.block_depth, columns = a.column_tiles * tile.column_pack;
   const int64_t part_size = columns * block, depth = view.depth(a);
   int64_t to = 0;
@@ -297,41 +306,62 @@ void pack_columns(const TileWeightAttrs& a, const WeightView& view, const std::v
   }
 }
 
-/// The same, to `block`: integers as they are, f32 in their parts.
-void pack_block(const TileWeightAttrs& a, const WeightView& view, const std::vector<int64_t>& shape, int64_t nb,
-                const ConstantData& weight, std::byte* block) {
-  if (weight.type.dtype != DType::kF32) {
-    const auto put = [&](int8_t element, int64_t at, int64_t) { reinterpret_cast<int8_t*>(block)[at] = element; };
-    return pack_columns(a, view, shape, nb, weight.as<int8_t>(), put);
-  }
+/// The same, to `block`: integers as they are.
+template <typename Integer>
+void pack_integers(const Packing& packing, int64_t nb, std::byte* block) {
+  auto* elements = reinterpret_cast<Integer*>(block);
+  const auto put = [&](Integer element, int64_t at, int64_t) { elements[at] = element; };
+  pack_columns<Integer>(packing, nb, put);
+}
+
+/// The same: f32 in their parts, of bf16 or f16.
+void pack_parts(const Packing& packing, int64_t nb, std::byte* block) {
   const auto put = [&](float element, int64_t at, int64_t step) {
-    ops::store_weight_parts(geometry_of(a.unit), element, a.parts, reinterpret_cast<uint16_t*>(block) + at, step);
+    ops::store_weight_parts(packing.tile, element, packing.attrs.parts, reinterpret_cast<uint16_t*>(block) + at, step);
   };
-  pack_columns(a, view, shape, nb, weight.as<float>(), put);
+  pack_columns<float>(packing, nb, put);
+}
+
+using PackBlock = void (*)(const Packing& packing, int64_t nb, std::byte* block);
+
+/// Of weights for a unit that multiplies these elements; an internal error if nothing packs them.
+PackBlock packer_of(DType element) {
+  if (element == DType::kBF16 || element == DType::kF16) return pack_parts;
+  const int width = is_float(element) ? 0 : byte_width(element);
+  if (width == 1) return pack_integers<uint8_t>;
+  if (width == 2) return pack_integers<uint16_t>;
+  internal_error("nothing packs weights of {} for tile units", name_of(element));
 }
 
 /// compute_tile_weight for constants, without interpreting it.
 std::vector<ConstantPtr> pack_tile_weight(const Node& node) {
   const auto& a = node.attrs_as<TileWeightAttrs>();
-  const TensorType& type = node.result()->type;
-  const WeightView view = view_of(a, node.inputs[0]->type);
+  return {pack_weight(geometry_of(a.unit), a, *node.inputs[0]->constant, node.result()->type)};
+}
+
+}  // namespace
+
+ConstantPtr pack_weight(const TileGeometry& tile, const TileWeightAttrs& attrs, const ConstantData& weight,
+                        const TensorType& packed) {
+  internal_check(weight.type.dtype == tile.weight(), "a weight of {} is packed for {}, which takes {}",
+                 name_of(weight.type.dtype), tile.name, name_of(tile.weight()));
+  const PackBlock pack_block = packer_of(tile.element);
+  Packing packing{.tile = tile, .attrs = attrs, .weight = weight, .shape = {}};
+  for (const Dim& extent : packed.shape) packing.shape.push_back(extent.value());
   std::byte* bytes = nullptr;
-  auto constant = allocate_constant(type, &bytes);
-  std::vector<int64_t> shape;
-  for (const Dim& extent : type.shape) shape.push_back(extent.value());
-  const int64_t block_bytes = constant->size / std::max<int64_t>(shape[0], 1);
-  in_parallel(shape[0], [&](int64_t begin, int64_t end) {
+  auto constant = allocate_constant(packed, &bytes);
+  const int64_t blocks = packing.shape[0];
+  const int64_t block_bytes = constant->size / std::max<int64_t>(blocks, 1);
+  in_parallel(blocks, [&](int64_t begin, int64_t end) {
     for (int64_t nb = begin; nb < end; ++nb) {
       std::byte* block = bytes + nb * block_bytes;
       // Columns and depths beyond the weight stay zero.
       std::memset(block, 0, static_cast<size_t>(block_bytes));
-      pack_block(a, view, shape, nb, *node.inputs[0]->constant, block);
+      pack_block(packing, nb, block);
     }
   });
-  return {constant};
+  return constant;
 }
-
-}  // namespace
 
 void add_tile_ops(OpSet& set) {
   OpDef op = ops::define(nn::tile_weight, FusionClass::kOpaque, LayoutBehaviour::kNone,

@@ -58,6 +58,12 @@ struct TileWeightAttrs : AttrsOf<TileWeightAttrs> {
   }
 };
 
+/// What nn.tile_weight makes of a constant weight of type TileGeometry::weight(), of type `packed`, for a unit as
+/// described, whether or not it is among tile_units(): integers of one or two bytes as they are, f32 as parts of bf16
+/// or f16. An internal error if the unit multiplies other elements, or the weight is of another type.
+ConstantPtr pack_weight(const TileGeometry& tile, const TileWeightAttrs& attrs, const ConstantData& weight,
+                        const TensorType& packed);
+
 /// Blocks of rows may go beyond the last result by so many: "tile_rows" and "tile_product" have so many more
 /// rows than are read of them.
 constexpr int64_t kTileRowSlack = 31;

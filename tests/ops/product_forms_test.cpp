@@ -206,6 +206,55 @@ TEST(Winograd, IsRefusedForWindowsItDoesNotFit) {
   EXPECT_THROW(c.by_winograd(ConvAlgorithm::kWinograd2), Error);
 }
 
+/// A unit that no CPU has: pairs of `element`, in blocks of 4 along the depth by two columns.
+TileGeometry unit_of_pairs(DType element) {
+  return {.name = "pairs",
+          .element = element,
+          .sum = DType::kI32,
+          .rows = 1,
+          .columns = 2,
+          .depth = 2,
+          .fewer_rows = false,
+          .fast_parts = false,
+          .registers = 32,
+          .row_tiles = 1,
+          .column_tiles = 1,
+          .block_depth = 4,
+          .side_by_side = 2,
+          .row_pack = 1,
+          .column_pack = 2};
+}
+
+/// A weight (3, 3), as dense layers have it, packed for that unit: two blocks of columns by one of the depth.
+template <typename Element>
+std::vector<Element> packed_pairs(DType element, const std::vector<Element>& weight) {
+  TileWeightAttrs attrs;
+  attrs.column_tiles = 1;
+  attrs.dense = true;
+  const ConstantPtr packed = pack_weight(unit_of_pairs(element), attrs, *make_constant({element, {3, 3}}, weight.data()),
+                                         {element, {2, 1, 1, 1, 1, 1, 2, 4}});
+  return {packed->as<Element>(), packed->as<Element>() + packed->size / sizeof(Element)};
+}
+
+TEST(TileWeight, IntegersOfAnyWidthThatUnitsMultiplyArePackedWhole) {
+  // Each column's pairs of the depth, then the next column's; zeros beyond the third of both.
+  EXPECT_EQ(packed_pairs<int16_t>(DType::kI16, {1000, -2000, 3000, 4000, 5000, 6000, -32768, 8000, 32767}),
+            (std::vector<int16_t>{1000, 4000, -2000, 5000, -32768, 0, 8000, 0,  //
+                                  3000, 6000, 0, 0, 32767, 0, 0, 0}));
+  EXPECT_EQ(packed_pairs<int8_t>(DType::kI8, {1, -2, 3, 4, 5, 6, -128, 8, 127}),
+            (std::vector<int8_t>{1, 4, -2, 5, -128, 0, 8, 0, 3, 6, 0, 0, 127, 0, 0, 0}));
+}
+
+TEST(TileWeight, ElementsThatNothingPacksAreAnError) {
+  try {
+    packed_pairs<int64_t>(DType::kI64, std::vector<int64_t>(9, 1));
+    FAIL() << "they were packed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("i64"));
+  }
+}
+
 TEST(TileWeight, BlocksOfMoreColumnsThanCanBeCountedAreRefused) {
   auto attrs = std::make_shared<TileWeightAttrs>();
   attrs->column_tiles = int64_t{1} << 62;
