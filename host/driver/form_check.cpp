@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <optional>
+#include <ranges>
 
 #include "host/driver/compile.h"
 #include "host/driver/network_decider.h"
 #include "host/forms/form.h"
+#include "host/machine/cpu_family.h"
 #include "host/machine/cpu_features.h"
 #include "host/ops/conv.h"
 #include "host/ops/dense.h"
@@ -25,8 +27,33 @@ std::optional<TileUnit> unit_of(const Node& node) {
   return std::nullopt;
 }
 
-bool has_unit(const Target& target, TileUnit unit) {
+/// Rules find a product's unit by its elements: a target computes by the first that it has for them.
+bool computes_by(const Target& target, TileUnit unit) {
   return !target.for_gpu() && tile_unit(target, geometry_of(unit).element) == unit;
+}
+
+/// The target without the features because of which it takes another unit: its name; empty if there is none.
+std::string name_without_better_unit(const Target& target, TileUnit unit) {
+  const CpuFamily& family = family_of(target);
+  // Those that need others come later.
+  for (const std::string& feature : std::views::reverse(target.features)) {
+    Target without = target;
+    without.features = remove_feature(family, target.features, feature);
+    if (computes_by(without, unit)) return fmt::format("{}-{}", target.name, feature);
+  }
+  return "";
+}
+
+/// Why the target does not compute by a unit, and what to compile for instead.
+std::string other_unit_text(const Target& target, TileUnit unit) {
+  if (target.for_gpu() || tile_instruction(target, unit) == nullptr)
+    return fmt::format("which {} has not: this text was made for another target; compile it for that",
+                       target.name);
+  const DType element = geometry_of(unit).element;
+  const std::string without = name_without_better_unit(target, unit);
+  return fmt::format("but {}, which has that too, multiplies {} by {} alone: compile it for {}", target.name,
+                     name_of(element), name_of(*tile_unit(target, element)),
+                     without.empty() ? "the target that this text was made for" : without);
 }
 
 std::string name_text(const Node& node) {
@@ -65,12 +92,12 @@ void expect_fit(const Function& function, const Target& target, const Unread& un
     for (const auto& body : node->bodies) expect_fit(*body, target, inside);
     expect_choice(*node, unread);
     const std::optional<TileUnit> wanted = unit_of(*node);
-    if (!wanted || has_unit(target, *wanted)) continue;
+    if (!wanted || computes_by(target, *wanted)) continue;
     user_error(
-        "{}node {} ({}) is to be computed by {}, which {} has not: this text was made for another target; "
-        "compile it for that, or take the graph as it was read (gantry ir MODEL -o OUT.gir)",
+        "{}node {} ({}) is to be computed by {}, {}, or take the graph as it was read (gantry ir MODEL -o "
+        "OUT.gir)",
         node->decision && !node->decision->place.empty() ? node->decision->place + ": " : "",
-        name_text(*node), node->op->name, name_of(*wanted), target.name);
+        name_text(*node), node->op->name, name_of(*wanted), other_unit_text(target, *wanted));
   }
 }
 

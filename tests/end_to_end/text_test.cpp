@@ -206,5 +206,33 @@ fn @main(%x: Tensor[(256, 512), f32]) -> Tensor[(256, 512), f32] {
   testing::compile_to_bytes(read, {.target = "sapphirerapids"});
 }
 
+// Rules find units by the elements of a product: text that names one which is not the target's first is not
+// taken, with what the target computes by and a name of it that takes the text.
+TEST(TextOfStages, MadeForAUnitThatTheTargetHasBehindABetterOneIsRefusedWithTheTargetThatTakesIt) {
+  Graph graph = network(R"(
+fn @main(%x: Tensor[(256, 512), f32]) -> Tensor[(256, 512), f32] {
+  %0 = nn.dense(%x, @w: Tensor[(512, 512), f32], units=512)  // Gemm_0
+  return %0 as "y"
+}
+)");
+  run_graph_passes(graph, with_precision(find_target("znver5"), Precision::kBf16), {});
+  const Graph read = testing::ProgramText(graph, ops()).parse(ops());
+  const auto compiled = [&](const char* target) {
+    return testing::compile_to_bytes(read, {.target = target, .precision = "bf16"});
+  };
+  try {
+    compiled("sapphirerapids");
+    FAIL() << "it compiled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUser);
+    EXPECT_THAT(
+        error.what(),
+        ::testing::HasSubstr("node Gemm_0 (nn.dense) is to be computed by vdpbf16ps, but sapphirerapids, "
+                             "which has that too, multiplies bf16 by amx alone: compile it for "
+                             "sapphirerapids-amx-bf16, or"));
+  }
+  EXPECT_FALSE(compiled("sapphirerapids-amx-bf16").empty());
+}
+
 }  // namespace
 }  // namespace gantry::end_to_end
