@@ -145,7 +145,7 @@ TEST(LayerNormalization, HasNoMeanOfOtherTypes) {
       layer_norm({1, 2}, stash_type);
       ADD_FAILURE() << stash_type << " is taken";
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr("node node (LayerNormalization): its stash_type is "));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("node node (LayerNormalization): its stash_type is "));
     }
   }
 }
