@@ -91,7 +91,8 @@ TEST_F(Completion, BashCompletesChoices) {
 TEST_F(Completion, BashCompletesNamesOfBoardsTargetsAndNetworks) {
   EXPECT_THAT(bash({"bench", "net.onnx", "--on", ""}), ElementsAre("pi"));
   EXPECT_THAT(bash({"boards", "info", "p"}), ElementsAre("pi"));
-  EXPECT_THAT(bash({"compile", "-t", "cortex-a7"}), ElementsAre("cortex-a72", "cortex-a76", "cortex-a78"));
+  EXPECT_THAT(bash({"compile", "-t", "cortex-a7"}),
+              ElementsAre("cortex-a72", "cortex-a76", "cortex-a78", "cortex-a710"));
   // bash has split the word at its colon and replaces what stands behind that.
   EXPECT_THAT(bash({"compile", "--target", "cuda", ":", "sm_86"}), ElementsAre("sm_86"));
   EXPECT_THAT(bash({"zoo", "resnet1"}), Contains("resnet18"));

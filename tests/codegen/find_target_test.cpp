@@ -54,6 +54,69 @@ TEST(Target, NeoverseV2IsListedWithWhatItHas) {
   EXPECT_EQ(target.machine.l1_bytes, 64 << 10);
 }
 
+struct ListedCpu {
+  const char* name;
+  std::vector<std::string> has, lacks;
+  int vector_bytes, fma_per_cycle, l1_kib, l2_kib;
+};
+
+// Caches of one core, or its share of a cluster's, and units for multiply-adds as wide as vectors, by their
+// vendors.
+TEST(Target, CpusAreListedWithWhatTheyHave) {
+  const std::vector<Target> known = known_targets();
+  for (const ListedCpu& cpu : std::vector<ListedCpu>{
+           {"graniterapids", {"avx512fp16", "avx512bf16", "amx-bf16", "amx-fp16"}, {}, 64, 2, 48, 2048},
+           {"sapphirerapids", {"amx-bf16"}, {"amx-fp16"}, 64, 2, 48, 2048},
+           {"tigerlake", {"avx512vnni"}, {"avx512bf16"}, 64, 1, 48, 1280},
+           {"rocketlake", {"avx512vnni"}, {"avx512bf16"}, 64, 1, 48, 512},
+           {"icelake-server", {"avx512vnni"}, {"avx512bf16"}, 64, 2, 48, 1280},
+           {"gracemont", {"avx2", "fma", "avxvnni"}, {"avx512f"}, 32, 1, 32, 512},
+           {"sierraforest", {"avx2", "fma", "avxvnni"}, {"avx512f"}, 32, 1, 32, 1024},
+           {"znver1", {"avx2", "fma"}, {"avxvnni"}, 32, 1, 32, 512},
+           {"znver2", {"avx2", "fma"}, {"avxvnni"}, 32, 2, 32, 512},
+           {"znver4", {"avx512bf16"}, {"avx512fp16"}, 64, 1, 32, 1024},
+           {"cortex-a57", {"neon"}, {"dotprod"}, 16, 1, 32, 512},
+           {"cortex-a510", {"dotprod", "fullfp16", "bf16", "i8mm"}, {}, 16, 1, 32, 256},
+           {"cortex-a710", {"dotprod", "fullfp16", "bf16", "i8mm"}, {}, 16, 2, 64, 512},
+           {"ampere1", {"dotprod", "fullfp16", "bf16", "i8mm"}, {"sve"}, 16, 2, 64, 2048},
+           {"oryon-1", {"dotprod", "bf16", "i8mm"}, {"sve"}, 16, 4, 96, 3072},
+           {"apple-m1", {"dotprod", "fullfp16"}, {"bf16"}, 16, 4, 128, 4096},
+           {"apple-m2", {"dotprod", "fullfp16", "bf16", "i8mm"}, {"sve"}, 16, 4, 128, 4096}}) {
+    SCOPED_TRACE(cpu.name);
+    EXPECT_EQ(std::ranges::count(known, cpu.name, &Target::name), 1);
+    const Target target = find_target(cpu.name);
+    for (const std::string& feature : cpu.has) EXPECT_THAT(target.features, Contains(feature));
+    for (const std::string& feature : cpu.lacks) EXPECT_THAT(target.features, Not(Contains(feature)));
+    EXPECT_EQ(target.machine.vector_bytes, cpu.vector_bytes);
+    EXPECT_EQ(target.machine.fma_per_cycle, cpu.fma_per_cycle);
+    EXPECT_EQ(target.machine.l1_bytes, cpu.l1_kib << 10);
+    EXPECT_EQ(target.machine.l2_bytes, cpu.l2_kib << 10);
+  }
+}
+
+// Names that begin like another's are not its own.
+TEST(Target, CpusThatAreNotListedHaveTheCachesOfTheirOwnKind) {
+  for (const char* cpu :
+       {"cortex-a75", "cortex-a77", "cortex-a78ae", "cortex-a78c", "cortex-a715", "cortex-a720"}) {
+    EXPECT_EQ(find_target(cpu).machine.l1_bytes, 64 << 10) << cpu;
+    EXPECT_EQ(find_target(cpu).machine.l2_bytes, 512 << 10) << cpu;
+  }
+  for (const char* cpu : {"cortex-x4", "neoverse-n3", "neoverse-v3"}) {
+    EXPECT_EQ(find_target(cpu).machine.l1_bytes, 64 << 10) << cpu;
+    EXPECT_EQ(find_target(cpu).machine.l2_bytes, 1024 << 10) << cpu;
+  }
+  EXPECT_EQ(find_target("ampere1a").machine.l2_bytes, 2048 << 10);
+}
+
+// These have two units for vectors of 256 bits.
+TEST(Target, CpusThatComputeWideVectorsInHalvesDoNotSoWithNarrowOnes) {
+  for (const char* cpu : {"znver4", "tigerlake"}) {
+    const Target narrow = find_target(std::string(cpu) + "-avx512f");
+    EXPECT_EQ(narrow.machine.vector_bytes, 32) << cpu;
+    EXPECT_EQ(narrow.machine.fma_per_cycle, 2) << cpu;
+  }
+}
+
 TEST(Target, FeaturesGrowWithTheLevelAndSoDoesTheRank) {
   const Target v2 = find_target("x86-64-v2"), v3 = find_target("x86-64-v3"), v4 = find_target("x86-64-v4");
   EXPECT_THAT(v2.features, Not(Contains("avx")));
@@ -141,6 +204,16 @@ TEST(TargetOfBoard, WithAnUnknownCpuTakesTheBestLevel) {
   EXPECT_EQ(target_of_board("aarch64", "", {"fp-armv8", "neon"}).name, "aarch64");
   EXPECT_THROW(target_of_board("riscv64", "", {}), Error);
   EXPECT_THROW(target_of_board("x86_64", "", {}), Error);
+}
+
+TEST(TargetOfBoard, WithAnUnknownCpuIsNotTakenForANarrowOne) {
+  const auto taken = [](const char* architecture, const char* like) {
+    return target_of_board(architecture, "", find_target(like).features).name;
+  };
+  EXPECT_EQ(taken("aarch64", "cortex-a510"), "neoverse-v2");
+  EXPECT_EQ(taken("aarch64", "cortex-a57"), "aarch64");
+  EXPECT_EQ(taken("x86_64", "gracemont"), "alderlake");
+  EXPECT_EQ(taken("x86_64", "tigerlake"), "cascadelake");
 }
 
 TEST(TargetOfBoard, LeavesOutFeaturesWhoseNeedsAreMissing) {

@@ -234,6 +234,25 @@ TEST(CpuInfo, IsThatOfTheFastestCoreInTheListOfCpusToo) {
   EXPECT_EQ(llvm_name_of(7), "cortex-a55") << "not in it";
 }
 
+TEST(CpuInfo, HasTheNameThatLlvmKnowsOfVendorsCores) {
+  const auto llvm_name_of = [](const char* implementer, const char* part) {
+    testing::FakeRoot root;
+    root.write("/proc/cpuinfo", std::string("processor\t: 0\nCPU implementer\t: ") + implementer +
+                                    "\nCPU part\t: " + part + "\n");
+    CpuInfo info;
+    info.core_cpus = {0};
+    name_aarch64_cpu(info, root.path());
+    return info.llvm_name;
+  };
+  EXPECT_EQ(llvm_name_of("0x41", "0xd8e"), "neoverse-n3");
+  EXPECT_EQ(llvm_name_of("0x41", "0xd84"), "neoverse-v3");
+  EXPECT_EQ(llvm_name_of("0x51", "0x001"), "oryon-1");
+  EXPECT_EQ(llvm_name_of("0x61", "0x035"), "apple-m2");
+  EXPECT_EQ(llvm_name_of("0x6d", "0xd49"), "neoverse-n2");
+  EXPECT_EQ(llvm_name_of("0xc0", "0xac4"), "ampere1a");
+  EXPECT_EQ(llvm_name_of("0x46", "0xd49"), "") << "another vendor's";
+}
+
 #if defined(__x86_64__)
 __attribute__((target("amx-tile"))) void configure_and_release_tiles() {
   alignas(64) uint8_t config[64] = {1};  // palette 1
