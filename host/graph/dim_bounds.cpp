@@ -110,23 +110,53 @@ DimBounds bounds_of_terms(const Dim& dim) {
   return sum;
 }
 
-Bound related_low(const Dim& dim, int& steps);
+/// A search for what the terms of a dimension have in common.
+struct Search {
+  int steps = 16;           ///< each replaces a function by its operands, in up to two ways
+  bool multiplies = false;  ///< the dimension too, where only that takes a quotient out of it
+  bool left_out = false;    ///< whether there was such a quotient, and it was left
+};
+Bound related_low(const Dim& dim, Search& search);
+
+/// Whether the coefficients are so far from the ends of i64 that a sum of products of two such is, too.
+bool is_small(const Dim& dim) {
+  constexpr int64_t kSmall = int64_t{1} << 30;
+  return std::ranges::all_of(DimNode::terms_of(dim), [](const DimTerm& term) {
+    return term.coefficient > -kSmall && term.coefficient < kSmall;
+  });
+}
+
+/// Of rest + coefficient * floordiv(x, divisor), by x - divisor + 1 <= divisor * floordiv(x, divisor) <= x.
+Bound low_without_quotient(const Dim& rest, int64_t coefficient, const Dim& x, int64_t divisor,
+                           Search& search) {
+  const bool multiplies = coefficient % divisor != 0;
+  if (multiplies && !search.multiplies) {
+    search.left_out = true;
+    return std::nullopt;
+  }
+  for (const Dim& dim : {rest, x, Dim(coefficient), Dim(divisor)}) {
+    if (multiplies && !is_small(dim)) return std::nullopt;
+  }
+  const Dim least = coefficient > 0 ? x - divisor + 1 : x;
+  if (!multiplies) return related_low(rest + least * (coefficient / divisor), search);
+  const Bound low = related_low(rest * divisor + least * coefficient, search);
+  if (!low) return std::nullopt;
+  return floordiv_int(*low, divisor) + (mod_int(*low, divisor) != 0 ? 1 : 0);  // the dimension is an integer
+}
 
 // Lower bounds of the dimension with other things, at most as large, in the place of coefficient * replaced;
 // the best of them.
-Bound low_without(const Dim& dim, int64_t coefficient, const AtomPtr& replaced, int& steps) {
+Bound low_without(const Dim& dim, int64_t coefficient, const AtomPtr& replaced, Search& search) {
   const DimAtom& atom = *replaced;
   const Dim rest = dim - DimNode::wrap({DimTerm{coefficient, {replaced}}});
   if (atom.kind == AtomKind::kFloorDiv) {
-    // x - d + 1 <= d * floordiv(x, d) <= x.
     const auto divisor = atom.b.constant();
-    if (!divisor || *divisor <= 0 || coefficient % *divisor != 0) return std::nullopt;
-    const int64_t times = coefficient / *divisor;
-    return related_low(rest + (times > 0 ? atom.a - *divisor + 1 : atom.a) * times, steps);
+    if (!divisor || *divisor <= 0) return std::nullopt;
+    return low_without_quotient(rest, coefficient, atom.a, *divisor, search);
   }
   if (atom.kind != AtomKind::kMax && atom.kind != AtomKind::kMin) return std::nullopt;
-  const Bound with_a = related_low(rest + atom.a * coefficient, steps);
-  const Bound with_b = related_low(rest + atom.b * coefficient, steps);
+  const Bound with_a = related_low(rest + atom.a * coefficient, search);
+  const Bound with_b = related_low(rest + atom.b * coefficient, search);
   if ((atom.kind == AtomKind::kMax) == (coefficient > 0)) return tighter(with_a, with_b, true);
   if (!with_a || !with_b) return std::nullopt;
   return std::min(*with_a, *with_b);
@@ -135,14 +165,23 @@ Bound low_without(const Dim& dim, int64_t coefficient, const AtomPtr& replaced, 
 // Terms that depend on each other may sum to more than the sum of their bounds: 4 * floordiv(N + 3, 4) - N >=
 // 0. Only looked for where the bounds themselves do not show that the dimension is not negative, and in so
 // many steps.
-Bound related_low(const Dim& dim, int& steps) {
+Bound related_low(const Dim& dim, Search& search) {
   Bound low = bounds_of_terms(dim).low;
   for (const DimTerm& term : DimNode::terms_of(dim)) {
-    if ((low && *low >= 0) || --steps < 0) break;
+    if ((low && *low >= 0) || --search.steps < 0) break;
     if (term.factors.size() == 1)
-      low = tighter(low, low_without(dim, term.coefficient, term.factors[0], steps), true);
+      low = tighter(low, low_without(dim, term.coefficient, term.factors[0], search), true);
   }
   return low;
+}
+
+/// The same; N - floordiv(N, 2) >= 0 is only looked for where nothing else shows that.
+Bound best_related_low(const Dim& dim) {
+  Search plain, thorough;
+  thorough.multiplies = true;
+  const Bound low = related_low(dim, plain);
+  if ((low && *low >= 0) || !plain.left_out) return low;
+  return tighter(low, related_low(dim, thorough), true);
 }
 
 }  // namespace
@@ -154,8 +193,7 @@ const DimBounds& DimAtom::bounds() const {
 
 DimBounds bounds_of(const Dim& dim) {
   DimBounds bounds = bounds_of_terms(dim);
-  int steps = 16;  // each replaces a function by its operands, in up to two ways
-  if (DimNode::terms_of(dim).size() > 1) bounds.low = related_low(dim, steps);
+  if (DimNode::terms_of(dim).size() > 1) bounds.low = best_related_low(dim);
   return bounds;
 }
 

@@ -150,6 +150,21 @@ TEST(Dim, LowerBoundsSeeWhatTermsHaveInCommon) {
   EXPECT_EQ(max(N - blocks * 4 - 1, 0), Dim(0));
 }
 
+TEST(Dim, LowerBoundsSeeThatAPartIsNoMoreThanTheWhole) {
+  const Dim half = floordiv(N, 2), head = floordiv(N, 6);
+  EXPECT_EQ((N - half).lower_bound(), 0);
+  EXPECT_EQ((N + 3 - half).lower_bound(), 3);
+  EXPECT_EQ((half + 1 - floordiv(N + 1, 2)).lower_bound(), 0);
+  EXPECT_EQ((N - head * 5).lower_bound(), 0);
+  EXPECT_EQ((head - floordiv(N, 12)).lower_bound(), 0);
+  const Dim middle = min(N, 9), begin = floordiv(N - middle, 2);
+  EXPECT_EQ(begin.lower_bound(), 0);
+  EXPECT_EQ((N - begin - middle).lower_bound(), 0);
+  EXPECT_EQ((half - floordiv(N, 3) * 2).lower_bound(), std::nullopt);
+  constexpr int64_t kFar = int64_t{1} << 62;
+  EXPECT_EQ((N - half - kFar).lower_bound(), std::nullopt) << "twice that is no number of i64";
+}
+
 TEST(Dim, WhatIsAddedToAnExtremumGoesInsideWhereItCancelsAnOperand) {
   EXPECT_EQ((max(Dim(256) - N, 0) + N).str(), "max(256, N)");
   EXPECT_EQ(max(Dim(256) - N, 0) + (N * 2 + T + 1), max(N, 256) + N + T + 1);
