@@ -41,7 +41,7 @@ void convert_remove_padding(NodeImport& n) {
   const Term counts = minimum(maximum(whole, 0), Term::dimensions(n, {length}));
   const Term places = places_of_tokens(counts, length);
   const Dim total = n.bind(sum(counts, {}), "tokens")[0];
-  n.set(0, gather(x.reshaped({batch * length, x.dim(2)}), places.sliced(0, 0, total), 0));
+  n.set(0, gather(x.reshaped({batch * length, x.dim(2)}), places.sliced_inside(0, 0, total), 0));
   n.set(1, places.reshaped({batch, length}).cast(given.dtype()));
   n.set(2, ends_of_sequences(counts).cast(given.dtype()));
   n.set(3, largest(counts, {0}, KeepAxes::kYes).cast(given.dtype()));

@@ -40,7 +40,7 @@ void convert_nms(NodeImport& n) {
   Value* least = limit<float>(n, 4, DType::kF32, -std::numeric_limits<float>::infinity());
   const std::vector<Value*> taken =
       n.add_many(op::non_max_suppression, {n.input(0), best[1], best[0], most, overlap, least}, attrs);
-  n.set(0, n.slice(taken[0], 0, 0, n.bind(taken[1], "count")[0]));
+  n.set(0, n.slice_inside(taken[0], 0, 0, n.bind(taken[1], "count")[0]));
 }
 
 Value* gather(NodeImport& n, Value* x, Value* at, int64_t axis = 0) {
@@ -74,7 +74,7 @@ Distinct distinct_along(NodeImport& n, Value* x, int64_t axis, bool of_rows) {
   Value* order = of_rows ? n.add(op::row_order, {rows}) : sorted(n, compared, false)[1];
   const std::vector<Value*> groups = n.add_many(op::row_groups, {rows, order}, nullptr);
   const Dim count = n.bind(groups[3], "count")[0];
-  return {n.slice(groups[0], 0, 0, count), n.slice(groups[1], 0, 0, count), groups[2]};
+  return {n.slice_inside(groups[0], 0, 0, count), n.slice_inside(groups[1], 0, 0, count), groups[2]};
 }
 
 /// The same by where they occur first.

@@ -207,16 +207,19 @@ void convert_split(NodeImport& n) {
     const Term lengths = late_part_sizes(n, extent);
     return n.set_late(0, parts_of(n, x, axis, lengths, length_of_each(n, lengths), squeezed));
   }
-  Parts elements;
-  Dim begin = 0;
+  Shape ends{0};
   for (const Dim& size : *sizes) {
     if (size.is_constant() && size.value() < 0) n.fail("a part has a negative size");
-    const Term part = x.sliced(axis, begin, begin + size);
-    elements.emplace_back().value = squeezed ? part.squeezed(axis) : part;
-    begin = begin + size;
+    ends.push_back(ends.back() + size);
   }
   // Nothing may read beyond the data, whatever sizes the running model computes.
-  require_equal(n, begin, extent, "its parts make {}, not the {} of its axis", begin.str(), extent.str());
+  require_equal(n, ends.back(), extent, "its parts make {}, not the {} of its axis", ends.back().str(),
+                extent.str());
+  Parts elements;
+  for (size_t i = 0; i < sizes->size(); ++i) {
+    const Term part = x.sliced(axis, ends[i], ends[i + 1]);
+    elements.emplace_back().value = squeezed ? part.squeezed(axis) : part;
+  }
   n.set_sequence(0, std::move(elements));
 }
 

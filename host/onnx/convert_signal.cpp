@@ -6,6 +6,7 @@
 #include "host/onnx/data_axes.h"
 #include "host/onnx/fourier.h"
 #include "host/onnx/one_number.h"
+#include "host/onnx/required_dims.h"
 #include "host/ops/movement.h"
 
 namespace gantry {
@@ -60,7 +61,10 @@ Term transformed(const Term& given, const Transform& t) {
     return fourier(whole_spectrum(half, length), true).sliced(-1, 0, 1).cast(given.dtype());
   }
   Term y = fourier(with_length(x, -2, length), t.inverse);
-  if (t.onesided) y = y.sliced(-2, 0, half_length);
+  if (t.onesided) {
+    require_at_least(n, length, 1);
+    y = y.sliced_inside(-2, 0, half_length);  // which is no more than that length
+  }
   return y.cast(given.dtype());
 }
 

@@ -144,16 +144,17 @@ void split(NodeImport& n, const Shape& sizes) {
     parts = part_sizes(extent, count, uneven);
   }
   if (parts.size() < n.output_count()) n.fail("has {} outputs, but {} parts", n.output_count(), parts.size());
-  Dim begin = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].is_constant() && parts[i].value() < 0) n.fail("a part has a negative size");
-    Dim end = begin + parts[i];
-    if (n.wants(i)) n.set(i, n.slice(x, axis, begin, end));
-    begin = end;
+  Shape ends{0};
+  for (const Dim& part : parts) {
+    if (part.is_constant() && part.value() < 0) n.fail("a part has a negative size");
+    ends.push_back(ends.back() + part);
   }
   // Nothing may read beyond the data, whatever sizes the running model computes.
-  require_equal(n, begin, extent, "its parts make {}, not the {} of {}", begin.str(), extent.str(),
-                x->type.str());
+  require_equal(n, ends.back(), extent, "its parts make {}, not the {} of {}", ends.back().str(),
+                extent.str(), x->type.str());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (n.wants(i)) n.set(i, n.slice(x, axis, ends[i], ends[i + 1]));
+  }
 }
 
 void convert_split_1(NodeImport& n) {
@@ -187,8 +188,8 @@ Value* padded(NodeImport& n, Value* x, const Shape& before, const Shape& after, 
     const Dim begin = cut(before[i]), end = cut(after[i]);
     const bool by_data = n.may_be_negative(before[i]) || n.may_be_negative(after[i]);
     const auto size = [&](const Dim& d) { return by_data ? n.named({d}, "padded")[0] : d; };
-    if (!(begin == Dim(0) && end == Dim(0)))
-      x = n.slice(x, static_cast<int64_t>(i), begin, begin + size(x->type.shape[i] - begin - end));
+    if (!(begin == Dim(0) && end == Dim(0)))  // what is left of the axis is in it
+      x = n.slice_inside(x, static_cast<int64_t>(i), begin, begin + size(x->type.shape[i] - begin - end));
     const Dim front = begin == Dim(0) ? before[i] : n.positive_part(before[i]);
     const Dim back = end == Dim(0) ? after[i] : n.positive_part(after[i]), extent = x->type.shape[i];
     attrs.before.push_back(front);

@@ -152,7 +152,8 @@ Value* slice_by_data(NodeImport& n, Value* x) {
       if (step == 0) n.fail("a step is 0");
       constexpr int64_t kLongest = int64_t{1} << 40;
       const int64_t stride = std::clamp(step, -kLongest, kLongest);
-      x = n.slice(x, axis, begin, begin + count * stride - (stride > 0 ? 0 : stride + 1), stride);
+      // The op has brought them into the axis.
+      x = n.slice_inside(x, axis, begin, begin + count * stride - (stride > 0 ? 0 : stride + 1), stride);
     } else {
       auto gather = std::make_shared<AxisAttrs>();
       gather->axis = axis;

@@ -29,7 +29,7 @@ void back_through_concatenate(Pullback& back) {
   Dim begin = 0;
   for (size_t i = 0; i < back.input_count(); ++i) {
     const Dim end = begin + back.input(i).dim(axis);
-    if (back.wants(i)) back.give(i, back.adjoint().sliced(axis, begin, end));
+    if (back.wants(i)) back.give(i, back.adjoint().sliced_inside(axis, begin, end));  // which together are it
     begin = end;
   }
 }
@@ -91,7 +91,8 @@ void back_through_pad(Pullback& back) {
     if (attrs.before[d] == Dim(0) && attrs.after[d] == Dim(0)) continue;
     const auto axis = static_cast<int64_t>(d);
     if (attrs.mode == PadMode::kConstant) {
-      adjoint = adjoint.sliced(axis, attrs.before[d], attrs.before[d] + shape[d]);
+      // Amounts are not negative, whatever is known of them.
+      adjoint = adjoint.sliced_inside(axis, attrs.before[d], attrs.before[d] + shape[d]);
     } else {
       const Term from =
           copied_positions(back.import(), attrs.mode, adjoint.dim(axis), attrs.before[d], shape[d]);

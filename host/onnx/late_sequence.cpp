@@ -86,12 +86,13 @@ Shape bound(NodeImport& n, const std::vector<Term>& numbers, const char* what) {
   return n.bind(joined_rows(vectors), what);
 }
 
-/// The rows of x with others in place of those from `begin` to `end`, which are at most as many as there are.
+/// The rows of x with others in place of those from `begin` to `end`, which are at most as many as there are:
+/// they are of a position that was brought into the sequence (checked_position).
 Term spliced(const Term& x, const Dim& begin, const Dim& end, const std::optional<Term>& middle) {
   const Dim extent = x.dim(0);
-  std::vector<Term> parts{x.sliced(0, 0, begin)};
+  std::vector<Term> parts{x.sliced_inside(0, 0, begin)};
   if (middle) parts.push_back(*middle);
-  parts.push_back(x.sliced(0, end, extent));
+  parts.push_back(x.sliced_inside(0, end, extent));
   Shape shape = x.shape();
   shape[0] = extent - (end - begin) + (middle ? middle->dim(0) : Dim(0));
   // Of the sum of the parts it is not known to be that.

@@ -219,8 +219,12 @@ class NodeImport {
   Value* transpose(Value* x, std::vector<int64_t> axes);
   Value* cast(Value* x, DType dtype);
   Value* broadcast(Value* x, Shape shape);
-  /// Elements begin to end (exclusive) of one axis, all of the others.
+  /// Elements begin to end (exclusive) of one axis, all of the others. Where neither the dimensions nor the
+  /// function's constraints say that the axis has these for all sizes, it becomes a constraint under the
+  /// node's name; a user error where it never has.
   Value* slice(Value* x, int64_t axis, Dim begin, Dim end, int64_t stride = 1);
+  /// The same of an axis that has them by what no dimension says: as what an op counted.
+  Value* slice_inside(Value* x, int64_t axis, Dim begin, Dim end, int64_t stride = 1);
   Function& function();
   /// Room for constants that converters make; false if it is used up.
   bool take_constant_budget(int64_t bytes);

@@ -3,24 +3,29 @@
 // names the node and says which would do.
 #pragma once
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "host/onnx/dim_bounds.h"
 #include "host/onnx/node_import.h"
 
 namespace gantry {
 
+/// a == b. Of two that no sizes make equal the constraint never holds. One that the function has is not
+/// repeated.
+inline void require_equal(NodeImport& n, const Dim& a, const Dim& b) {
+  std::vector<DimConstraint>& all = n.function().constraints;
+  const auto says_so = [&](const DimConstraint& c) { return c.left == a && c.right == b; };
+  if (!(a == b) && std::ranges::none_of(all, says_so)) all.push_back({a, b, n.name()});
+}
 /// a <= most.
 inline void require_at_most(NodeImport& n, const Dim& a, const Dim& most) {
-  if (!certainly_at_most(a, most)) n.function().constraints.push_back({min(a, most), a, n.name()});
+  if (!certainly_at_most(a, most)) require_equal(n, min(a, most), a);
 }
 /// a >= least.
 inline void require_at_least(NodeImport& n, const Dim& a, const Dim& least) {
-  if (!certainly_at_most(least, a)) n.function().constraints.push_back({max(a, least), a, n.name()});
-}
-/// a == b. Of two that no sizes make equal the constraint never holds.
-inline void require_equal(NodeImport& n, const Dim& a, const Dim& b) {
-  if (!(a == b)) n.function().constraints.push_back({a, b, n.name()});
+  if (!certainly_at_most(least, a)) require_equal(n, max(a, least), a);
 }
 /// The same; of two that no sizes make equal a user error of the node with that text.
 template <typename... Args>

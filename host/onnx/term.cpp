@@ -63,6 +63,11 @@ Term Term::sliced(int64_t axis, const Dim& begin, const Dim& end) const {
   return {*n_, n_->slice(value_, normal(*this, axis), begin, end)};
 }
 
+Term Term::sliced_inside(int64_t axis, const Dim& begin, const Dim& end) const {
+  if (begin == Dim(0) && end == dim(axis)) return *this;
+  return {*n_, n_->slice_inside(value_, normal(*this, axis), begin, end)};
+}
+
 Term Term::strided(int64_t axis, const Dim& begin, const Dim& end, int64_t stride) const {
   return {*n_, n_->slice(value_, normal(*this, axis), begin, end, stride)};
 }

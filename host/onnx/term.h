@@ -43,9 +43,12 @@ class Term {
   Term reshaped(Shape shape) const { return {*n_, n_->reshape(value_, std::move(shape))}; }
   Term transposed(std::vector<int64_t> axes) const { return {*n_, n_->transpose(value_, std::move(axes))}; }
   Term broadcast(Shape shape) const { return {*n_, n_->broadcast(value_, std::move(shape))}; }
-  /// Elements [begin, end) of an axis; negative axes count from the end.
+  /// Elements [begin, end) of an axis; negative axes count from the end. That there are these is a
+  /// constraint where it is not certain (NodeImport::slice).
   Term sliced(int64_t axis, const Dim& begin, const Dim& end) const;
-  /// Elements begin, begin + stride, … before `end`.
+  /// The same of an axis that has them by what no dimension says (NodeImport::slice_inside).
+  Term sliced_inside(int64_t axis, const Dim& begin, const Dim& end) const;
+  /// Elements begin, begin + stride, … before `end`; a constraint as sliced() has one.
   Term strided(int64_t axis, const Dim& begin, const Dim& end, int64_t stride) const;
   /// With an axis of extent 1 at `axis` (of the result; negative ones count from its end).
   Term unsqueezed(int64_t axis) const;

@@ -121,6 +121,7 @@ std::vector<TensorType> infer_slice(const Node& node, Function&) {
     Dim count = a.strides[d] > 0 ? ceildiv(a.end[d] - a.begin[d], a.strides[d])
                                  : ceildiv(a.begin[d] - a.end[d], Dim(a.strides[d]) * -1);
     count = at_least_zero(count);
+    // Of others whoever makes the node sees to it, as NodeImport::slice does.
     if (extent.is_constant() && a.begin[d].is_constant() && count.is_constant() && count.value() > 0) {
       int64_t first = a.begin[d].value(), last = first + (count.value() - 1) * a.strides[d];
       require(std::min(first, last) >= 0 && std::max(first, last) < extent.value(),

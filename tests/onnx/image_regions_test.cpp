@@ -1,5 +1,6 @@
 // Ops that read regions and places of images: what they need of sizes that are open, and what they compute.
-#include <gtest/gtest.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
@@ -63,6 +64,77 @@ TEST(OpenAxes, OfDataThatAreCutIntoPartsHaveThoseAlone) {
   const std::string boxes = open_input("x", "N 2 8 8") + open_input("b", "M K") + open_input("i", "M", 6);
   const std::string crops = "initializer { name: 's' data_type: 6 dims: 2 int32_data: [2, 3] } ";
   EXPECT_TRUE(takes_only(boxes + crops + node("CropAndResize", "x b i s", "y", kMicrosoft), 4));
+}
+
+/// Elements of the one output of a graph with open dimensions.
+Values computed(const Graph& graph, const Inputs& inputs) {
+  std::vector<ConstantPtr> data;
+  for (const auto& [name, given] : inputs) data.push_back(given.constant());
+  const ConstantPtr y = testing::interpret_function(graph.main, data).at(0);
+  return {y->as<float>(), y->as<float>() + y->size / sizeof(float)};
+}
+
+struct OpenOperand {
+  std::string op, rest;  ///< of a node that reads all inputs
+  Inputs inputs;
+  size_t behind;  ///< dimensions of the last input behind the one that is open
+  std::vector<int64_t> too_few;
+};
+
+TEST(OpenAxes, AreReadWhereTheirSizesFitAndElseRefusedUnderTheNodesName) {
+  const Given packed = random({1, 3, 2, 3, 4}, 1);
+  const OpenOperand operands[] = {
+      {"LSTM",
+       "",
+       {{"x", random({3, 2, 2}, 1)},
+        {"w", random({1, 8, 2}, 2)},
+        {"r", random({1, 8, 2}, 3)},
+        {"b", random({1, 16}, 4)}},
+       0,
+       {1, 8, 15}},
+      {"MultiHeadAttention", kMicrosoft + integer("num_heads", 2), {{"q", packed}}, 1, {1, 2}},
+      {"RotaryEmbedding",
+       integer("rotary_embedding_dim", 4),
+       {{"c", random({3, 2}, 2)}, {"s", random({3, 2}, 3)}, {"x", random({1, 2, 3, 6}, 1)}},
+       0,
+       {1, 3}},
+  };
+  for (const OpenOperand& each : operands) {
+    SCOPED_TRACE(each.op);
+    std::string declared;
+    for (const auto& [name, given] : each.inputs) {
+      std::vector<std::string> dims;
+      for (const int64_t size : given.shape) dims.push_back(std::to_string(size));
+      if (name == each.inputs.back().first) dims.at(dims.size() - 1 - each.behind) = "K";
+      declared += open_input(name, fmt::format("{}", fmt::join(dims, " ")));
+    }
+    const std::string names = each.op == "LSTM" ? "x w r b" : each.op == "RotaryEmbedding" ? "x c s" : "q";
+    const std::string made = node(each.op, names, "y", each.rest);
+    const Graph graph = imported_graph(declared + made, "y");
+    expect_near(computed(graph, each.inputs), results(parse(made, each.inputs, "y", kNewest), each.inputs)[0],
+                1e-6);
+    for (const int64_t size : each.too_few) {
+      Inputs inputs = each.inputs;
+      std::vector<int64_t> shape = inputs.back().second.shape;
+      shape.at(shape.size() - 1 - each.behind) = size;
+      inputs.back().second = random(shape, 5);
+      try {
+        computed(graph, inputs);
+        ADD_FAILURE() << "takes " << size;
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), ::testing::HasSubstr(each.op + "_y"));
+      }
+    }
+  }
+}
+
+TEST(OpenAxes, OfWhichNoMoreThanThereIsIsTakenMayBeOfAnySize) {
+  const std::string size = "initializer { name: 's' data_type: 7 dims: 2 int64_data: [4, 5] } ";
+  const Graph graph = imported_graph(open_input("x", "M K") + size + node("CenterCropPad", "x s", "y"), "y");
+  EXPECT_TRUE(graph.main.constraints.empty());
+  const Graph one_sided =
+      imported_graph(open_input("x", "N K 1") + node("DFT", "x", "y", integer("onesided", 1)), "y");
+  for (const int64_t k : {0, 1, 2, 5}) EXPECT_EQ(takes(one_sided, {{"N", 3}, {"K", k}}), k > 0) << k;
 }
 
 TEST(RestorePadding, HasNoMoreTokensThanPlaces) {
