@@ -1,9 +1,14 @@
 // The attentions of com.microsoft. Semantics: ONNX Runtime's documentation of its contrib operators.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "host/onnx/attention_core.h"
 #include "host/onnx/converters.h"
 #include "host/onnx/matrix_product.h"
 #include "host/onnx/normalise.h"
 #include "host/onnx/projected_attention.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/rotary.h"
 #include "host/ops/scatter.h"
 
@@ -76,8 +81,33 @@ void make_causal(NodeImport& n, AttentionCore& core, const Dim& past) {
 }
 
 /// Tensor i of those that are packed for each head, (B, L, heads, count, size), as (B, L, heads * size).
-Term unpacked(const Term& packed, int64_t i) {
+Term unpacked(const Term& packed, int64_t i, int64_t count) {
+  require_equal(packed.node(), packed.dim(3), count, "its packed {} should have {} tensors for each head",
+                to_string(packed.shape()), count);
   return packed.sliced(3, i, i + 1).reshaped({packed.dim(0), packed.dim(1), packed.dim(2) * packed.dim(4)});
+}
+
+struct Projections {
+  Term query, key, value;  ///< (B, L, heads * size); key and value may have an axis of heads already
+};
+
+/// With the bias (query + key + value), of which what has an axis of heads takes no part.
+Projections with_bias(const Projections& given, const Term& bias) {
+  NodeImport& n = bias.node();
+  const Term& value = given.value;
+  if (bias.rank() != 1) n.fail("its bias {} should be a vector", to_string(bias.shape()));
+  if (value.rank() != 3 && value.rank() != 4)
+    n.fail("its value {} should have 3 dimensions", to_string(value.shape()));
+  const Dim size = given.query.dim(2);
+  const Dim values = value.rank() == 3 ? value.dim(2) : value.dim(1) * value.dim(3);
+  const Dim all = size * 2 + values;
+  require_equal(n, bias.dim(0), all, "its bias {} should have {} elements", to_string(bias.shape()),
+                all.str());
+  Projections sums = given;
+  sums.query = sums.query + bias.sliced(0, 0, size);
+  if (sums.key.rank() == 3) sums.key = sums.key + bias.sliced(0, size, size * 2);
+  if (value.rank() == 3) sums.value = sums.value + bias.sliced(0, size * 2, all);
+  return sums;
 }
 
 /// Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value. Key and value, or
@@ -89,18 +119,14 @@ void convert_multi_head_attention(NodeImport& n) {
        value = n.has(2) ? Term::input(n, 2) : key;
   const Term& packed = n.has(1) ? key : query;
   if (!n.has(2) && packed.rank() != 5) n.fail("has no value, and nothing that it could be packed into");
-  if (value.rank() == 5) value = unpacked(value, n.has(1) ? 1 : 2);
-  if (key.rank() == 5) key = unpacked(key, n.has(1) ? 0 : 1);
-  if (query.rank() == 5) query = unpacked(query, 0);
+  const int64_t count = n.has(1) ? 2 : 3;
+  if (value.rank() == 5) value = unpacked(value, count - 1, count);
+  if (key.rank() == 5) key = unpacked(key, count - 2, count);
+  if (query.rank() == 5) query = unpacked(query, 0, 3);
   if (query.rank() != 3) n.fail("its query {} should have 3 dimensions, or 5", n.type(0).str());
-  if (n.has(3)) {
-    const Term bias = Term::input(n, 3);
-    const Dim size = query.dim(2);
-    query = query + bias.sliced(0, 0, size);
-    if (key.rank() == 3) key = key + bias.sliced(0, size, size * 2);
-    if (value.rank() == 3) value = value + bias.sliced(0, size * 2, bias.dim(0));
-  }
-  AttentionCore core{split_heads(query, heads), with_heads(key, heads), with_heads(value, heads)};
+  Projections all{query, key, value};
+  if (n.has(3)) all = with_bias(all, Term::input(n, 3));
+  AttentionCore core{split_heads(all.query, heads), with_heads(all.key, heads), with_heads(all.value, heads)};
   core.scale = scale_of(n, core.query);
   const Dim past = n.has(6) && n.has(7) ? append(core, Term::input(n, 6), Term::input(n, 7)) : Dim(0);
   read_key_mask(n, core, 4);
@@ -113,6 +139,18 @@ void convert_multi_head_attention(NodeImport& n) {
   if (n.wants(3)) n.set(3, stages.scores);
 }
 
+/// The attribute qkv_hidden_sizes, of 3 entries, divides the projections (B, L, query + key + value).
+void require_sizes(const Term& projected, const std::vector<int64_t>& sizes) {
+  NodeImport& n = projected.node();
+  constexpr int64_t kMost = int64_t{1} << 40;  // so that their sum is a number of i64
+  const std::string listed = fmt::format("{}", fmt::join(sizes, ", "));
+  if (std::ranges::any_of(sizes, [](int64_t size) { return size < 1 || size > kMost; }))
+    n.fail("its qkv_hidden_sizes [{}] make no sense", listed);
+  require_equal(n, projected.dim(-1), sizes[0] + sizes[1] + sizes[2],
+                "its qkv_hidden_sizes [{}] do not make the {} of its weight", listed,
+                projected.dim(-1).str());
+}
+
 /// Projections of one input, and their attention: inputs data, weight, bias, mask, past, attention_bias.
 void convert_attention(NodeImport& n) {
   Term projected(n, matrix_product(n, n.input(0), n.input(1)));
@@ -121,6 +159,7 @@ void convert_attention(NodeImport& n) {
   if (!sizes.empty() && sizes.size() != 3) n.fail("its qkv_hidden_sizes should have 3 entries");
   ProjectedAttention attention{projected, 3, 4};
   if (!sizes.empty()) {
+    require_sizes(projected, sizes);
     attention.query_size = sizes[0];
     attention.key_size = sizes[1];
   }
@@ -289,6 +328,7 @@ void convert_projected_attention(NodeImport& n, const ProjectedAttention& attent
     if (n.integer("past_present_share_buffer", 0) != 0)
       n.unsupported(UnsupportedKind::kAttribute, "past_present_share_buffer");
     const Term kept = Term::input(n, attention.past);
+    require_equal(n, kept.dim(0), 2, "its past {} should be of keys and values", to_string(kept.shape()));
     past = append(core, kept.sliced(0, 0, 1).squeezed(0), kept.sliced(0, 1, 2).squeezed(0));
   }
   read_key_mask(n, core, attention.mask);

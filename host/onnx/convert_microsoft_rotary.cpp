@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/onnx/converters.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/rotary.h"
 
 namespace gantry {
@@ -83,8 +84,12 @@ void convert_multimodal_rotary_embedding(NodeImport& n) {
   const Term positions = Term::input(n, 1).cast(DType::kI64);
   if (n.number("scale", 1) != 1) n.unsupported(UnsupportedKind::kAttribute, "scale {}", n.number("scale", 1));
   if (positions.rank() != 3) n.fail("its positions {} should have 3 dimensions", n.type(1).str());
+  require_equal(n, positions.dim(0), 3, "its positions {} should be in time, height and width",
+                n.type(1).str());
   const Dim pairs = n.type(2).shape.back();
   if (!pairs.is_constant()) n.unsupported(UnsupportedKind::kRunTimeValue, "number of cosines");
+  require_equal(n, n.type(3).shape.back(), pairs, "its sines {} should be as many as its cosines {}",
+                n.type(3).str(), n.type(2).str());
   const std::vector<int64_t> sources = sources_of_pairs(n, pairs.value());
   const auto of_sources = [&](size_t table) {
     const Term turns = gather(Term::input(n, table), positions, 0);  // (3, B, L, pairs)

@@ -10,6 +10,7 @@
 #include "host/onnx/quantize.h"
 #include "host/onnx/quantized_product.h"
 #include "host/onnx/recurrent_steps.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/term.h"
 
 namespace gantry {
@@ -147,11 +148,28 @@ std::pair<int64_t, int64_t> checked_sizes(NodeImport& n, const std::string& dire
   return {directions, hidden};
 }
 
+/// What the layer has of each direction is there, and vectors have as many elements as its cell reads.
+void require_parts(NodeImport& n, int64_t directions, int64_t hidden) {
+  for (const size_t input : {kBias, kState, kCell, kPeepholes, kWeightScale, kWeightScale + 1,
+                             kRecurrentScale, kRecurrentScale + 1}) {
+    if (!n.has(input)) continue;
+    const TensorType type = n.type(input);
+    if (type.rank() < 1) n.fail("its input {} should begin with {} directions", type.str(), directions);
+    require_equal(n, type.shape[0], directions, "its input {} should begin with {} directions", type.str(),
+                  directions);
+    if (input != kBias && input != kPeepholes) continue;
+    const int64_t columns = (input == kBias ? 8 : 3) * hidden;
+    if (type.rank() != 2) n.fail("its input {} should have 2 dimensions", type.str());
+    require_equal(n, type.shape[1], columns, "its input {} should have {} columns", type.str(), columns);
+  }
+}
+
 void convert_dynamic_quantize_lstm(NodeImport& n) {
   if (is_unusual_cell(n, {"sigmoid", "tanh", "tanh"}))
     n.unsupported(UnsupportedKind::kAttribute, "activations other than Sigmoid, Tanh, Tanh, or a clip");
   const std::string direction = n.text("direction", "forward");
   const auto [directions, hidden] = checked_sizes(n, direction);
+  require_parts(n, directions, hidden);
   const Shape data = n.type(kData).shape;
   std::vector<Term> shown, h, c;  // with the axis of directions
   for (int64_t d = 0; d < directions; ++d) {

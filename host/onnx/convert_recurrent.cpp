@@ -4,6 +4,7 @@
 
 #include "host/onnx/converters.h"
 #include "host/onnx/recurrent_steps.h"
+#include "host/onnx/required_dims.h"
 #include "host/ops/dense.h"
 #include "host/ops/elementwise.h"
 #include "host/ops/movement.h"
@@ -86,6 +87,9 @@ Value* Layer::by_direction(size_t i) const {
 Value* Layer::bias() {
   const int64_t count = gates * hidden;
   Value* biases = by_direction(3);
+  const TensorType type = biases->type;
+  if (type.rank() != 2) n.fail("its biases {} should have 2 dimensions", type.str());
+  require_equal(n, type.shape[1], 2 * count, "its biases {} should have {} columns", type.str(), 2 * count);
   Value *input = n.slice(biases, 1, 0, count), *recurrent = n.slice(biases, 1, count, 2 * count);
   // The recurrent bias of the last gate goes inside the reset.
   if (linear_before_reset) {

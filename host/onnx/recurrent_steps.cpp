@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "host/onnx/lstm_cell.h"
+#include "host/onnx/required_dims.h"
 #include "host/onnx/term.h"
 #include "host/ops/elementwise.h"
 
@@ -178,7 +179,19 @@ struct Layer {
   }
 
   /// Row d of an operand that begins with an axis of directions.
-  Term of_direction(const Term& operand, int64_t d) const { return operand.sliced(0, d, d + 1).squeezed(0); }
+  Term of_direction(const Term& operand, int64_t d) const {
+    require_equal(n, operand.dim(0), directions, "its operand {} should begin with {} directions",
+                  to_string(operand.shape()), directions);
+    return operand.sliced(0, d, d + 1).squeezed(0);
+  }
+  /// The same of input i, which is (directions, columns).
+  Term vector_of_direction(size_t i, int64_t columns, int64_t d) const {
+    const Term operand = Term::input(n, i).widened();
+    if (operand.rank() != 2) n.fail("its input {} should have 2 dimensions", n.type(i).str());
+    require_equal(n, operand.dim(1), columns, "its input {} should have {} columns", n.type(i).str(),
+                  columns);
+    return of_direction(operand, d);
+  }
   Term initial(size_t input, int64_t d) const {
     if (!n.has(input)) return Term::filled(n, x.dtype(), 0, {x.dim(1), hidden});
     const Term state = Term::input(n, input).widened();
@@ -204,12 +217,12 @@ DirectionResult run_direction(const Layer& layer, int64_t d, const std::vector<A
   Term projected =
       matmul_transposed(flat, layer.of_direction(layer.weight, d)).reshaped({layer.steps, batch, rows});
   if (n.has(3)) {
-    const Term bias = layer.of_direction(Term::input(n, 3).widened(), d);
+    const Term bias = layer.vector_of_direction(3, 2 * rows, d);
     projected = projected + bias.sliced(0, 0, rows);
     direction.own_bias = bias.sliced(0, rows, 2 * rows);
   }
   const bool lstm = layer.cell.op == "LSTM";
-  if (lstm && n.has(7)) direction.peepholes = layer.of_direction(Term::input(n, 7).widened(), d);
+  if (lstm && n.has(7)) direction.peepholes = layer.vector_of_direction(7, 3 * layer.hidden, d);
   State state{layer.initial(5, d), {}};
   if (lstm) state.c = layer.initial(6, d);
   std::optional<Term> lengths;

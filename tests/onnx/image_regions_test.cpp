@@ -33,11 +33,11 @@ TEST(RoiAlign, NeedsDataWhereThereIsARegion) {
   }
 }
 
-/// Whether of the sizes 1 to 7 of K the graph, whose text has inputs and nodes, takes that one alone; N and M
+/// Whether of the sizes 1 to 9 of K the graph, whose text has inputs and nodes, takes that one alone; N and M
 /// are 3.
 bool takes_only(const std::string& text, int64_t size) {
   const Graph graph = imported_graph(text, "y");
-  for (int64_t k = 1; k <= 7; ++k) {
+  for (int64_t k = 1; k <= 9; ++k) {
     if (takes(graph, {{"N", 3}, {"M", 3}, {"K", k}}) != (k == size)) return false;
   }
   return true;
@@ -64,6 +64,42 @@ TEST(OpenAxes, OfDataThatAreCutIntoPartsHaveThoseAlone) {
   const std::string boxes = open_input("x", "N 2 8 8") + open_input("b", "M K") + open_input("i", "M", 6);
   const std::string crops = "initializer { name: 's' data_type: 6 dims: 2 int32_data: [2, 3] } ";
   EXPECT_TRUE(takes_only(boxes + crops + node("CropAndResize", "x b i s", "y", kMicrosoft), 4));
+}
+
+TEST(OpenAxes, OfBiasesAndPeepholesHaveAnElementForEachGate) {
+  const std::string x = open_input("x", "3 2 2"), vectors = open_input("b", "1 K"),
+                    clip = attribute("clip", "type: FLOAT f: 3");
+  const auto layer = [&](int64_t gates, int64_t hidden) {
+    return x + open_input("w", fmt::format("1 {} 2", gates * hidden)) +
+           open_input("r", fmt::format("1 {} {}", gates * hidden, hidden));
+  };
+  for (const std::string& rest : {std::string(), clip}) {
+    EXPECT_TRUE(takes_only(layer(1, 3) + vectors + node("RNN", "x w r b", "y", rest), 6)) << rest;
+    EXPECT_TRUE(takes_only(layer(4, 1) + vectors + node("LSTM", "x w r b", "y", rest), 8)) << rest;
+    EXPECT_TRUE(takes_only(layer(4, 2) + vectors + node("LSTM", "x w r - - - - b", "y", rest), 6)) << rest;
+    for (const int64_t after : {0, 1}) {
+      const std::string reset = rest + integer("linear_before_reset", after);
+      EXPECT_TRUE(takes_only(layer(3, 1) + vectors + node("GRU", "x w r b", "y", reset), 6)) << reset;
+    }
+  }
+}
+
+TEST(OpenAxes, OfAttentionsOperandsHaveTheirQueriesKeysAndValues) {
+  const std::string one = kMicrosoft + integer("num_heads", 1), two = kMicrosoft + integer("num_heads", 2);
+  const std::string packed = "1 2 2 K 4", query = open_input("q", "1 2 2"), bias = open_input("b", "K");
+  EXPECT_TRUE(takes_only(open_input("q", packed) + node("MultiHeadAttention", "q", "y", two), 3));
+  EXPECT_TRUE(takes_only(
+      open_input("q", "1 2 8") + open_input("k", packed) + node("MultiHeadAttention", "q k", "y", two), 2));
+  for (const char* shape : {"1 2 2", "1 1 2 2"}) {
+    const std::string inputs = query + open_input("k", shape) + open_input("v", shape) + bias;
+    EXPECT_TRUE(takes_only(inputs + node("MultiHeadAttention", "q k v b", "y", one), 6)) << shape;
+  }
+  const std::string sizes = one + attribute("qkv_hidden_sizes", "type: INTS ints: [2, 2, 3]");
+  const std::string data = open_input("x", "1 2 3");
+  EXPECT_TRUE(takes_only(data + open_input("w", "3 K") + node("Attention", "x w", "y", sizes), 7));
+  EXPECT_TRUE(takes_only(data + open_input("w", "3 6") + open_input("p", "K 1 1 3 2") +
+                             node("Attention", "x w - - p", "y", one),
+                         2));
 }
 
 /// Elements of the one output of a graph with open dimensions.
