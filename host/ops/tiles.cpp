@@ -279,7 +279,8 @@ struct Packing {
   std::vector<int64_t> shape;  ///< of the packed weight, as in packed_shape()
 };
 
-/// Block `nb` of columns: `put` writes an element's parts from a place on, counted in elements of the packed block.
+/// Block `nb` of columns: `put` writes an element's parts from a place on, counted in elements of the packed
+/// block.
 template <typename Element, typename Put>
 void pack_columns(const Packing& packing, int64_t nb, const Put& put) {
   const auto& [tile, a, weight, shape] = packing;
@@ -317,7 +318,8 @@ void pack_integers(const Packing& packing, int64_t nb, std::byte* block) {
 /// The same: f32 in their parts, of bf16 or f16.
 void pack_parts(const Packing& packing, int64_t nb, std::byte* block) {
   const auto put = [&](float element, int64_t at, int64_t step) {
-    ops::store_weight_parts(packing.tile, element, packing.attrs.parts, reinterpret_cast<uint16_t*>(block) + at, step);
+    ops::store_weight_parts(packing.tile, element, packing.attrs.parts,
+                            reinterpret_cast<uint16_t*>(block) + at, step);
   };
   pack_columns<float>(packing, nb, put);
 }

@@ -58,9 +58,10 @@ struct TileWeightAttrs : AttrsOf<TileWeightAttrs> {
   }
 };
 
-/// What nn.tile_weight makes of a constant weight of type TileGeometry::weight(), of type `packed`, for a unit as
-/// described, whether or not it is among tile_units(): integers of one or two bytes as they are, f32 as parts of bf16
-/// or f16. An internal error if the unit multiplies other elements, or the weight is of another type.
+/// What nn.tile_weight makes of a constant weight of type TileGeometry::weight(), of type `packed`, for a
+/// unit as described, whether or not it is among tile_units(): integers of one or two bytes as they are, f32
+/// as parts of bf16 or f16. An internal error if the unit multiplies other elements, or the weight is of
+/// another type.
 ConstantPtr pack_weight(const TileGeometry& tile, const TileWeightAttrs& attrs, const ConstantData& weight,
                         const TensorType& packed);
 

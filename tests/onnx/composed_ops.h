@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,13 @@ inline Values attended(const double* query, const std::vector<const double*>& ke
     for (size_t d = 0; d < size; ++d) result[d] += weights[k] / total * values[k][d];
   }
   return result;
+}
+
+/// Whether all constraints hold for these sizes.
+inline bool takes(const Graph& graph, const std::map<std::string, int64_t>& sizes) {
+  return std::ranges::all_of(graph.main.constraints, [&](const DimConstraint& c) {
+    return c.left.evaluate(sizes) == c.right.evaluate(sizes);
+  });
 }
 
 }  // namespace gantry::composed_ops

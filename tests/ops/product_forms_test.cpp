@@ -231,8 +231,9 @@ std::vector<Element> packed_pairs(DType element, const std::vector<Element>& wei
   TileWeightAttrs attrs;
   attrs.column_tiles = 1;
   attrs.dense = true;
-  const ConstantPtr packed = pack_weight(unit_of_pairs(element), attrs, *make_constant({element, {3, 3}}, weight.data()),
-                                         {element, {2, 1, 1, 1, 1, 1, 2, 4}});
+  const ConstantPtr packed =
+      pack_weight(unit_of_pairs(element), attrs, *make_constant({element, {3, 3}}, weight.data()),
+                  {element, {2, 1, 1, 1, 1, 1, 2, 4}});
   return {packed->as<Element>(), packed->as<Element>() + packed->size / sizeof(Element)};
 }
 
