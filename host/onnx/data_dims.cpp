@@ -24,6 +24,10 @@ bool casts_integers(const Node& node) {
   return node.is(op::cast) && is_integer(node.inputs[0]->type.dtype);
 }
 
+bool has_known_count(const Value* value) {
+  return element_count(value->type.shape).is_constant();
+}
+
 /// A constant's elements in row-major order, if it is a short tensor of integers.
 std::optional<Contents> contents_in_order(const ConstantData& constant) {
   ConstantData flat = constant;
@@ -93,11 +97,13 @@ bool DataDims::look_through(Value* value, Elements elements, const std::string& 
   }
   // The same elements in the same order.
   const bool same = maker.is(op::reshape) || maker.is(op::identity) || casts_integers(maker);
-  if (same && element_count(maker.inputs[0]->type.shape).is_constant()) {
+  if (same && has_known_count(maker.inputs[0])) {
     dims = of(maker.inputs[0], elements, node);
     return true;
   }
   if (!maker.is(op::concatenate) || value->type.rank() != 1) return false;
+  // Where parts begin and end has to be known, and not only what their lengths add up to.
+  if (!std::ranges::all_of(maker.inputs, has_known_count)) return false;
   for (Value* part : maker.inputs) {
     const Shape own = of(part, elements, node);
     dims.insert(dims.end(), own.begin(), own.end());

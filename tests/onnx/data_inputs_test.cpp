@@ -414,6 +414,22 @@ TEST(SizesOfI32, AreDimensionsWhereTheyAreMadeOfThem) {
   EXPECT_EQ(shape[1], Dim(3));
   EXPECT_TRUE(shape[2].is_symbol());
 }
+// Of d[K:4] and d[:K] the lengths are open, and 4 together.
+TEST(SizesOfI32, MayBePutTogetherOfPartsOfOpenLengths) {
+  const std::string parts = open_input("x", "K") + open_input("d", "4", 7) +
+                            known("none", {{1}, {0}, DType::kI64}) +
+                            known("four", {{1}, {4}, DType::kI64}) + node("Shape", "x", "k") +
+                            node("Slice", "d k four", "tail") + node("Slice", "d none k", "head");
+  const std::string as_given = node("Concat", "tail head", "size", integer("axis", 0));
+  const std::string narrowed = node("Cast", "tail", "tail32", integer("to", 6)) +
+                               node("Cast", "head", "head32", integer("to", 6)) +
+                               node("Concat", "tail32 head32", "both", integer("axis", 0)) +
+                               node("Cast", "both", "size", integer("to", 7));
+  for (const std::string& sizes : {as_given, narrowed}) {
+    const Graph graph = imported_graph(parts + sizes + node("ConstantOfShape", "size", "y"), "y");
+    EXPECT_EQ(graph.main.outputs[0]->type.rank(), 4) << sizes;
+  }
+}
 
 // --- branches
 
