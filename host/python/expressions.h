@@ -77,7 +77,7 @@ std::vector<IterVarPtr> host_axes(const pybind11::tuple& axes);
 /// User errors name `what` and: a variable that is none of `axes`, an element of a loop nest's buffer, an
 /// element of a tensor that certainly lies outside of it.
 void check_body(const Expr& body, const std::vector<IterVarPtr>& axes, const std::string& what);
-/// User errors name a stage that has more than kMostTerms with what is inlined into it.
+/// User errors name a stage that inlines others, and has more than kMostTerms with them.
 void check_inlined(const Schedule& schedule);
 
 void add_expressions(pybind11::module_& module);
