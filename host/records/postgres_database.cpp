@@ -54,9 +54,10 @@ UrlParts parts_of(const std::string& url, std::string& problem) {
   return parts;
 }
 
-std::string host_in(const UrlParts& parts) {
+/// What a URL says of a parameter; empty: nothing.
+std::string value_in(const UrlParts& parts, std::string_view parameter) {
   for (const PQconninfoOption* part = parts.get(); part->keyword != nullptr; ++part) {
-    if (std::string_view(part->keyword) == "host") return part->val == nullptr ? "" : part->val;
+    if (part->keyword == parameter) return part->val == nullptr ? "" : part->val;
   }
   return "";
 }
@@ -67,9 +68,14 @@ void expect_url(const std::string& url, const std::string& shown) {
   std::string problem;
   const UrlParts parts = parts_of(url, problem), others = parts_of(shown, problem);
   if (others == nullptr) user_error("{}: is no URL of PostgreSQL: {}", shown, problem);
-  if (parts == nullptr || host_in(parts) != host_in(others))
-    user_error("{}: a password in it is not written as in URLs, which have %25 for '%' and %40 for '@'",
-               shown);
+  const auto differ = [&](const char* parameter) {
+    return value_in(parts, parameter) != value_in(others, parameter);
+  };
+  if (parts == nullptr || differ("host") || differ("port"))
+    user_error(
+        "{}: a password in it is not written as in URLs, which have %25 for '%', %40 for '@', %2F for '/' "
+        "and %26 for '&'",
+        shown);
 }
 
 std::string table_definition() {

@@ -30,17 +30,47 @@ bool is_secret(std::string_view parameter) {
   return name.find("password") != std::string::npos || name.find("secret") != std::string::npos;
 }
 
-/// What stands between the user's ':' and '@'. libpq looks for the first '@' in front of the first '/'; where
-/// the host seems to have another one, it belongs to a password that is not encoded.
+/// Whether these are hosts, each in brackets or with a number for a port, if with any: "lab:5432,[::1]".
+/// Otherwise a user and the begin of a password stand there.
+bool are_hosts(std::string_view text) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view host = text.substr(begin, end - begin);
+    const size_t colon = host.find(':');
+    const bool has_port = colon != std::string_view::npos && !host.starts_with('[');
+    if (has_port && host.find_first_not_of("0123456789", colon + 1) != std::string_view::npos) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+/// What stands between the user's ':' and '@'. libpq looks for the first '@' in front of the first '/'. Where
+/// the host seems to have another one, it belongs to a password that is not encoded. So does a '/' behind
+/// what would be a port and is no number.
 void remove_password_of_user(std::string& url, size_t begin) {
   const size_t first = url.find('@', begin), colon = url.find(':', begin);
-  if (first == std::string::npos || first > url.find('/', begin) || colon > first) return;
-  url.erase(colon, url.rfind('@', url.find_first_of("/?", first)) - colon);
+  if (first == std::string::npos || colon > first) return;
+  const bool slash_before = first > url.find('/', begin);
+  const size_t end = url.find_first_of("/?", begin);
+  if (slash_before && are_hosts(std::string_view(url).substr(begin, end - begin))) return;
+  url.erase(colon, url.rfind('@', url.find_first_of(slash_before ? "?" : "/?", first)) - colon);
+}
+
+/// Where the value ends of the parameter behind the '?' or '&' at `start`. libpq takes none without a '=': an
+/// '&' in front of such a text is one of a value that is not encoded.
+size_t end_of_parameter(const std::string& url, size_t start) {
+  size_t end = std::min(url.find('&', start + 1), url.size());
+  while (end < url.size()) {
+    const size_t next = std::min(url.find('&', end + 1), url.size());
+    if (url.find('=', end) < next) break;
+    end = next;
+  }
+  return end;
 }
 
 void hide_secret_parameters(std::string& url, size_t begin) {
   for (size_t start = url.find('?', begin); start != std::string::npos; start = url.find('&', start + 1)) {
-    const size_t end = std::min(url.find('&', start + 1), url.size()), equals = url.find('=', start);
+    const size_t end = end_of_parameter(url, start), equals = url.find('=', start);
     if (equals < end && is_secret(std::string_view(url).substr(start + 1, equals - start - 1)))
       url.replace(equals + 1, end - equals - 1, "…");
   }

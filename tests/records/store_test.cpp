@@ -495,7 +495,10 @@ TEST(Store, PasswordsAreNotShown) {
 TEST(Store, PasswordsThatAreNotWrittenAsInUrlsAreNotShownEither) {
   for (const char* place : {"postgresql://me:100%secret@127.0.0.1:1/tuning",
                             "postgresql://me@127.0.0.1:1/tuning?password=100%secret",
-                            "postgresql://me:my@secret@127.0.0.1:1/tuning"}) {
+                            "postgresql://me@127.0.0.1:1/tuning?password=my&secret",
+                            "postgresql://me:my@secret@127.0.0.1:1/tuning",
+                            "postgresql://me:my/secret@127.0.0.1:1/tuning",
+                            "postgresql://127.0.0.1:secret/my@127.0.0.1/tuning"}) {
     const std::string error = error_of([&] { open_store(place); });
     EXPECT_THAT(error, HasSubstr("postgresql://")) << place;
     EXPECT_THAT(error, ::testing::Not(HasSubstr("secret"))) << place;
@@ -509,6 +512,12 @@ TEST(Url, LosesItsPasswordsAndNothingElse) {
             "postgresql://lab@/tuning?host=/run/a:b&port=5433");
   EXPECT_EQ(without_password("postgresql://[::1]:5432/a?application_name=b@c"),
             "postgresql://[::1]:5432/a?application_name=b@c");
+  EXPECT_EQ(without_password("postgresql://lab:5432,[::1]:5433/a?application_name=b@c"),
+            "postgresql://lab:5432,[::1]:5433/a?application_name=b@c");
+  EXPECT_EQ(without_password("postgresql://lab?application_name=b:c/d@e"),
+            "postgresql://lab?application_name=b:c/d@e");
+  EXPECT_EQ(without_password("postgresql://me:se/cr@t/too@lab:5432/a?password=b&c&port=1&d"),
+            "postgresql://me@lab:5432/a?password=…&port=1&d");
   EXPECT_EQ(without_password("pass:word@file"), "pass:word@file");
 }
 
