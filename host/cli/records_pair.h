@@ -38,7 +38,7 @@ struct TwoProcesses {
 /// Why the second program ends without a result, in the board's words; none: both have run. It is blamed
 /// where it fails by itself, too, and the first runs behind it: a board that lacks memory has too little for
 /// two programs at once, or for either. Errors: those of the functions, but for what the second is blamed
-/// for.
+/// for; a Shortage where it runs by itself and not beside the first.
 std::optional<std::string> crash_of_second(const TwoProcesses& processes);
 
 /// Compares their results for the same made-up data, and measures both as `gantry compare` does: what came of

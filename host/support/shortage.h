@@ -1,4 +1,4 @@
-// What this machine lacks for now.
+// What this machine, or a board, lacks for now.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace gantry {
 
-/// A user error that says nothing of what was asked for: a disk is full, say. The same may be done where
-/// there is enough.
+/// A user error that says nothing of what was asked for: a disk is full, say, or a board has no memory for
+/// two programs at once. The same may be done where there is enough.
 class Shortage : public Error {
  public:
   explicit Shortage(const std::string& message) : Error(ErrorKind::kUser, message) {}

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "host/support/shortage.h"
 #include "rpc/error.h"
 
 namespace gantry::cli {
@@ -56,9 +57,9 @@ TEST(CrashOfSecond, ThatFailsByItselfIsItsOwn) {
   EXPECT_THAT(board.crash(), Optional(HasSubstr("out of memory")));
 }
 
-TEST(CrashOfSecond, WhereThereIsNoMemoryForTwoIsAnErrorOfTheBoard) {
+TEST(CrashOfSecond, WhereThereIsNoMemoryForTwoIsAShortage) {
   Board board(2, 2);
-  EXPECT_THROW(board.crash(), rpc::Error);
+  EXPECT_THROW(board.crash(), Shortage);
 }
 
 TEST(CrashOfSecond, WhereThereIsNoMemoryForEitherIsAnErrorOfTheBoard) {
