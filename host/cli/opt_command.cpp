@@ -150,12 +150,14 @@ void add_names_in_bodies(const Function& function, std::set<std::string>& names)
 /// Runs passes and says what they did: graph text, in which the rest are comments.
 class Optimizer {
  public:
-  Optimizer(const Options& options, Graph graph, const Target& target, CompileOptions compile,
-            const OutputPlan& outputs)
+  /// `runner`: what passes are for, in words.
+  Optimizer(const Options& options, Graph graph, const Target& target, std::string runner,
+            CompileOptions compile, const OutputPlan& outputs)
       : options_(options),
         outputs_(outputs),
         graph_(std::move(graph)),
         target_(target),
+        runner_(std::move(runner)),
         compile_(std::move(compile)),
         context_(make_pass_context(target_, compile_)),
         network_(target_, compile_, context_) {
@@ -207,7 +209,7 @@ class Optimizer {
   std::string rewrites_text(const Pass& pass, const PassRun& run) const {
     if (!pass.applies(context_)) {
       const std::optional<Wish> wish = wish_of(pass);
-      if (wish && wish->of_target) return "not for " + target_.name;
+      if (wish && wish->of_target) return "not for " + runner_;
       return wish && !wish->asked_by.empty() ? fmt::format("not asked for by {}", wish->asked_by)
                                              : "not asked for";
     }
@@ -222,6 +224,7 @@ class Optimizer {
   const OutputPlan& outputs_;
   Graph graph_;
   const Target& target_;
+  std::string runner_;
   CompileOptions compile_;
   PassContext context_;
   NetworkDecider network_;
@@ -264,7 +267,8 @@ int optimize_graph(const Options& options, const Invocation& invocation) {
   const std::string left = why_left_to_cpu(graph.main, target);
   if (!left.empty()) invocation.note(left);
   const Target passes_are_for = left.empty() ? target : cpu_by_name_of(target);
-  Optimizer optimizer(options, std::move(graph), passes_are_for, compile, *invocation.outputs);
+  const std::string runner = left.empty() ? target.name : "the CPU that runs all of it";
+  Optimizer optimizer(options, std::move(graph), passes_are_for, runner, compile, *invocation.outputs);
   expect_order(passes, optimizer.graph(), optimizer.context());
   optimizer.run(passes);
   if (!output && !options.print_each) print_out(optimizer.text());
