@@ -96,7 +96,10 @@ class Edit:
     def changed(self):
         """What is tried, in few words."""
         knobs = {name: value for name, value in self.tried.items() if self.taken.get(name) != value}
-        return self.tried['form'] if 'form' in knobs else ', '.join(f'{name}={value}' for name, value in knobs.items())
+        if 'form' in knobs:
+            return self.tried['form']
+        without = [f'without {name}' for name in self.taken if name not in self.tried]
+        return ', '.join([f'{name}={value}' for name, value in knobs.items()] + without)
 
 
 def applied(edits, lines):
