@@ -1,5 +1,6 @@
 #include "host/codegen/conversions.h"
 
+#include <cmath>
 #include <vector>
 
 #include "host/codegen/small_float_code.h"
@@ -34,6 +35,34 @@ Value* round_late_bits(llvm::IRBuilder<>& b, Value* value, bool is_signed) {
   return b.CreateSelect(is_exact, value, odd);
 }
 
+/// What llvm.fptosi.sat and llvm.fptoui.sat make of f32 or f64 vectors, of operations that CPUs have on
+/// vectors.
+Value* saturated(llvm::IRBuilder<>& b, Value* value, llvm::Type* type, bool is_signed) {
+  const unsigned bits = type->getScalarSizeInBits();
+  llvm::Type* from = value->getType();
+  const double least = is_signed ? -std::ldexp(1, static_cast<int>(bits) - 1) : 0;
+  const double beyond = std::ldexp(1, static_cast<int>(bits) - (is_signed ? 1 : 0));
+  Value *low = llvm::ConstantFP::get(from, least), *zero = llvm::Constant::getNullValue(from);
+  if (bits < 32) {  // all of them are floats: NaN is not above the least, which is 0 of unsigned ones
+    if (is_signed) value = b.CreateSelect(b.CreateFCmpORD(value, value), value, zero);
+    value = b.CreateSelect(b.CreateFCmpOGT(value, low), value, low);
+    Value* high = llvm::ConstantFP::get(from, beyond - 1);
+    value = b.CreateSelect(b.CreateFCmpOLT(value, high), value, high);
+    return b.CreateTrunc(b.CreateFPToSI(value, type->getWithNewBitWidth(32)), type);
+  }
+  const auto extreme = [&](const llvm::APInt& v) { return llvm::ConstantInt::get(type, v); };
+  Value* high = llvm::ConstantFP::get(from, beyond);
+  Value* inside = b.CreateAnd(b.CreateFCmpOGE(value, low), b.CreateFCmpOLT(value, high));
+  Value* taken = b.CreateSelect(inside, value, zero);
+  Value* whole = is_signed ? b.CreateFPToSI(taken, type) : b.CreateFPToUI(taken, type);
+  whole = b.CreateSelect(
+      b.CreateFCmpOLT(value, low),
+      extreme(is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getMinValue(bits)), whole);
+  return b.CreateSelect(
+      b.CreateFCmpOGE(value, high),
+      extreme(is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits)), whole);
+}
+
 }  // namespace
 
 Conversions::Conversions(llvm::IRBuilder<>& builder, const CpuInstructions& instructions, bool gpu)
@@ -52,6 +81,8 @@ Value* Conversions::to_integer(Value* value, DType from, DType to) {
     from = DType::kI32;
   }
   if (is_float(from)) {
+    if (lanes_of(value) > 1 && !instructions_.saturating_conversions)
+      return saturated(b_, value, type, is_signed);
     const auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return b_.CreateIntrinsic(id, {type, value->getType()}, {value});
   }

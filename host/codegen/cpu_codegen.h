@@ -47,6 +47,9 @@ struct CpuInstructions {
   bool ordered_min_max = true;  ///< minima and maxima that take NaN and signs as IEEE 754-2019 does
   /// Of vectors of 64-bit integers to f32 in one rounding; false: by way of f64, which rounds before.
   bool long_conversions = true;
+  /// Of vectors of floats to integers that are the nearest to what these cannot be, and 0 of NaN. False: LLVM
+  /// goes lane by lane.
+  bool saturating_conversions = true;
   /// A scalar f32 rounded to TF32, ties away from 0; null: it takes several instructions.
   llvm::Value* (*round_tf32)(llvm::IRBuilderBase& ir, llvm::Value* x) = nullptr;
 };

@@ -101,7 +101,9 @@ TEST_F(Gir, OptOfAGpusModelThatTheCpuRunsMakesTheTextThatItMakesForTheCpu) {
   EXPECT_EQ(read("gpu.gir"), read("cpu.gir"));
   const Outcome printed = gantry({"opt", "late.gir", "--target", "cuda:sm_86/x86-64-v3"});
   EXPECT_EQ(printed.code, 0) << printed.err;
-  EXPECT_THAT(printed.out + printed.err, AllOf(HasSubstr("// place_devices: not for the CPU that runs all of it, "), Not(HasSubstr("not for cuda"))));
+  EXPECT_THAT(printed.out + printed.err,
+              AllOf(HasSubstr("// place_devices: not for the CPU that runs all of it, "),
+                    Not(HasSubstr("not for cuda"))));
 }
 
 TEST_F(Gir, WhatIsWorthKnowingOfAGpusProgramIsSaidOnStderrOnce) {

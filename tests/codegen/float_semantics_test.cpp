@@ -35,6 +35,67 @@ TEST_P(OnEveryLevel, FloatsBecomeIntegersBySaturation) {
                                           std::numeric_limits<int64_t>::min(), 200, 0));
 }
 
+/// The integer of that type next to x from the side of 0, the nearest that there is where x is beyond all, 0
+/// of NaN.
+int64_t saturated(DType to, double x) {
+  const int bits = static_cast<int>(bit_width(to));
+  const double beyond = std::ldexp(1, is_signed_int(to) ? bits - 1 : bits);
+  const double least = is_signed_int(to) ? -beyond : 0;
+  if (std::isnan(x)) return 0;
+  if (x <= least) return static_cast<int64_t>(least);
+  if (x < beyond)
+    return is_signed_int(to) ? static_cast<int64_t>(x) : static_cast<int64_t>(static_cast<uint64_t>(x));
+  const uint64_t most = ~uint64_t{0} >> (64 - bits);
+  return static_cast<int64_t>(is_signed_int(to) ? most >> 1 : most);
+}
+
+/// Floats about the ends of all integer types, and others.
+template <typename T>
+std::vector<T> floats_about_extremes() {
+  std::vector<T> values{T{0},        T(-0.0),      T(0.5), T(-0.5), T(0.999), T(-0.999), T(1.5), T(-1.5),
+                        T(INFINITY), T(-INFINITY), T(NAN), T(1e30), T(-1e30), T(1e-30),  T(3e9), T(-3e9)};
+  for (const int bits : {7, 8, 15, 16, 31, 32, 63, 64}) {
+    for (const T power : {static_cast<T>(std::ldexp(1, bits)), static_cast<T>(-std::ldexp(1, bits))}) {
+      for (const T near :
+           {power, power - 1, power + 1, std::nextafter(power, T{0}), std::nextafter(power, 2 * power)})
+        values.push_back(near);
+    }
+  }
+  return values;
+}
+
+/// Vectors of 16 and single ones, to each integer type.
+template <typename T>
+void expect_saturated(DType from, const std::string& target) {
+  std::vector<T> values = floats_about_extremes<T>();
+  while (values.size() % 16 != 0) values.push_back(T{42});
+  const auto count = static_cast<int64_t>(values.size());
+  for (const DType to : {DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kU32,
+                         DType::kI64, DType::kU64}) {
+    Buffer in = argument("in", from, count), out = argument("out", DType::kI64, count),
+           single = argument("single", DType::kI64, count);
+    Expr i = make_var("i"), j = make_var("j"), lanes = ramp(i * 16, 1, 16);
+    const auto converted = [&](const Expr& at) { return cast(DType::kI64, cast(to, load(in, at))); };
+    const Stmt body =
+        block({for_loop(i, 0, count / 16, LoopKind::kSerial, store(out, lanes, converted(lanes))),
+               for_loop(j, 0, count, LoopKind::kSerial, store(single, j, converted(j)))});
+    std::vector<int64_t> results(values.size()), singles(values.size());
+    ASSERT_EQ(run_kernel(make_kernel("saturate", {in, out, single}, body),
+                         {values.data(), results.data(), singles.data()}, {}, nullptr, target),
+              0);
+    for (size_t n = 0; n < values.size(); ++n) {
+      const int64_t expected = saturated(to, static_cast<double>(values[n]));
+      EXPECT_EQ(results[n], expected) << "of " << values[n] << " as " << name_of(to) << " in a vector";
+      EXPECT_EQ(singles[n], expected) << "of " << values[n] << " as " << name_of(to);
+    }
+  }
+}
+
+TEST_P(OnEveryLevel, FloatsBeyondAnIntegerTypeBecomeItsNearest) {
+  expect_saturated<float>(DType::kF32, GetParam());
+  expect_saturated<double>(DType::kF64, GetParam());
+}
+
 /// The half nearest to x, ties to even, by search over all of them.
 uint16_t nearest_half(float x, const std::vector<float>& halves) {
   uint16_t best = 0;

@@ -417,9 +417,9 @@ TEST(SizesOfI32, AreDimensionsWhereTheyAreMadeOfThem) {
 // Of d[K:4] and d[:K] the lengths are open, and 4 together.
 TEST(SizesOfI32, MayBePutTogetherOfPartsOfOpenLengths) {
   const std::string parts = open_input("x", "K") + open_input("d", "4", 7) +
-                            known("none", {{1}, {0}, DType::kI64}) +
-                            known("four", {{1}, {4}, DType::kI64}) + node("Shape", "x", "k") +
-                            node("Slice", "d k four", "tail") + node("Slice", "d none k", "head");
+                            known("none", {{1}, {0}, DType::kI64}) + known("four", {{1}, {4}, DType::kI64}) +
+                            node("Shape", "x", "k") + node("Slice", "d k four", "tail") +
+                            node("Slice", "d none k", "head");
   const std::string as_given = node("Concat", "tail head", "size", integer("axis", 0));
   const std::string narrowed = node("Cast", "tail", "tail32", integer("to", 6)) +
                                node("Cast", "head", "head32", integer("to", 6)) +

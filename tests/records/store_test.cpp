@@ -493,12 +493,12 @@ TEST(Store, PasswordsAreNotShown) {
 }
 
 TEST(Store, PasswordsThatAreNotWrittenAsInUrlsAreNotShownEither) {
-  for (const char* place : {"postgresql://me:100%secret@127.0.0.1:1/tuning",
-                            "postgresql://me@127.0.0.1:1/tuning?password=100%secret",
-                            "postgresql://me@127.0.0.1:1/tuning?password=my&secret",
-                            "postgresql://me:my@secret@127.0.0.1:1/tuning",
-                            "postgresql://me:my/secret@127.0.0.1:1/tuning",
-                            "postgresql://127.0.0.1:secret/my@127.0.0.1/tuning"}) {
+  for (const char* place :
+       {"postgresql://me:100%secret@127.0.0.1:1/tuning",
+        "postgresql://me@127.0.0.1:1/tuning?password=100%secret",
+        "postgresql://me@127.0.0.1:1/tuning?password=my&secret",
+        "postgresql://me:my@secret@127.0.0.1:1/tuning", "postgresql://me:my/secret@127.0.0.1:1/tuning",
+        "postgresql://127.0.0.1:secret/my@127.0.0.1/tuning"}) {
     const std::string error = error_of([&] { open_store(place); });
     EXPECT_THAT(error, HasSubstr("postgresql://")) << place;
     EXPECT_THAT(error, ::testing::Not(HasSubstr("secret"))) << place;

@@ -21,6 +21,7 @@ CpuInstructions instructions(const std::vector<std::string>& features) {
                           has_feature(features, "avx512vl");
   if (has_tables) known.vector_math = &vector_math();
   known.ordered_min_max = false;
+  known.saturating_conversions = false;
   return known;
 }
 
