@@ -38,10 +38,27 @@ class Explainer {
 
  private:
   Explanations::Kernel describe(const FusionReport::Kernel& kernel) const {
-    const auto step = steps_.find(kernel.node);
-    internal_check(step != steps_.end(), "no step of the plan runs a kernel of {}", kernel.node->op->name);
-    const ProgramStep& facts = facts_.steps[step->second->step];
+    Explanations::Kernel described = described_step(*kernel.node);
+    for (const FusionReport::Member& member : kernel.members) {
+      const std::vector<Value*>& results = member.node->results;
+      described.members.push_back({member.node->op->name, results.empty() ? "" : "%" + results[0]->name,
+                                   why_of(member.why, op_def(*member.node))});
+    }
+    return described;
+  }
+
+  /// All but its members.
+  Explanations::Kernel described_step(const Node& node) const {
     Explanations::Kernel described;
+    const auto step = steps_.find(&node);
+    if (step == steps_.end()) {
+      internal_check(op_def(node).compute == nullptr, "no step of the plan runs a kernel of {}",
+                     node.op->name);
+      described.symbol = described.name = node.op->name;
+      described.nodes = node.origin;
+      return described;
+    }
+    const ProgramStep& facts = facts_.steps[step->second->step];
     described.step = step->second->step;
     described.misfit = step->second->misfit;
     described.symbol = facts.symbol;
@@ -50,10 +67,6 @@ class Explainer {
     described.decision = facts.decision;
     described.rule = facts.rule;
     described.cost = cost_of(facts);
-    for (const FusionReport::Member& member : kernel.members) {
-      described.members.push_back(
-          {member.node->op->name, "%" + member.node->result()->name, why_of(member.why, op_def(*member.node))});
-    }
     return described;
   }
 

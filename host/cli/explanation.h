@@ -26,7 +26,7 @@ struct PredictedCost {
 
 struct Explanations {
   struct Member {
-    std::string op, value;  ///< "%3": as the graph IR calls its result
+    std::string op, value;  ///< "%3": as the graph IR calls its result; empty: it has none
     Why why;
   };
   /// A value that the kernel reads of another one, and why that one computes it.
@@ -37,8 +37,10 @@ struct Explanations {
     Why why;
   };
   struct Kernel {
-    size_t step = 0;
-    std::string symbol, name;  ///< "conv_relu_1", "nn.conv[winograd4]+nn.relu"
+    std::optional<size_t>
+        step;  ///< of the plan; none: no kernel, but what the plan does itself, as control flow
+    std::string symbol,
+        name;  ///< "conv_relu_1", "nn.conv[winograd4]+nn.relu"; the op twice where there is no kernel
     std::vector<std::string> nodes;
     std::string decision;
     const KernelRule* rule = nullptr;  ///< that scheduled it; null: none of the target's

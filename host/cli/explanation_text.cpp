@@ -47,10 +47,15 @@ std::string misfit_text(const std::string& misfit) {
   return "without tiles, as the schedule with tiles asks for more than there is: " + misfit;
 }
 
+/// "#3"; "-" where the plan does it itself.
+std::string step_text(const Explanations::Kernel& kernel) {
+  return kernel.step ? fmt::format("#{}", *kernel.step) : "-";
+}
+
 std::string kernel_text(const Explanations& all, const Explanations::Kernel& kernel, size_t width) {
   constexpr size_t kIndent = 6;
-  std::string text = heading(
-      fmt::format("{:<5} {}: {}", fmt::format("#{}", kernel.step), kernel.symbol, visible_line(kernel.name)));
+  const std::string name = kernel.step ? visible_line(kernel.name) : "the plan itself, without a kernel";
+  std::string text = heading(fmt::format("{:<5} {}: {}", step_text(kernel), kernel.symbol, name));
   const std::string margin(kIndent, ' ');
   const std::string from = fmt::format("{}", fmt::join(kernel.nodes, ", "));
   if (!from.empty()) text += lines(margin, kIndent, "computes " + visible_line(from), width);
@@ -68,7 +73,7 @@ std::string kernel_text(const Explanations& all, const Explanations::Kernel& ker
   }
   size_t column = 0;
   const auto name_of_member = [](const Explanations::Member& member) {
-    return fmt::format("{} = {}", visible_line(member.value), member.op);
+    return member.value.empty() ? member.op : fmt::format("{} = {}", visible_line(member.value), member.op);
   };
   if (!kernel.misfit.empty()) text += lines(margin, kIndent, misfit_text(kernel.misfit), width);
   for (const Explanations::Member& member : kernel.members)
@@ -81,8 +86,8 @@ std::string kernel_text(const Explanations& all, const Explanations::Kernel& ker
     const std::string through =
         read.views.empty() ? "" : fmt::format(", through {}", fmt::join(read.views, ", "));
     text += lines(margin, kIndent + 2,
-                  fmt::format("reads {} of #{} {}{}: {}", visible_line(read.value), other.step, other.symbol,
-                              through, read.why.text),
+                  fmt::format("reads {} of {} {}{}: {}", visible_line(read.value), step_text(other),
+                              other.symbol, through, read.why.text),
                   width);
   }
   return text;
@@ -100,7 +105,7 @@ std::string conversion_text(const Explanations& all, const Explanations::Convers
       conversion.on_the_way
           ? fmt::format("on the way, {} read in another order", amount(conversion.bytes))
           : fmt::format("{} moved{}", amount(conversion.bytes), cost.empty() ? "" : "; " + cost);
-  return lines(fmt::format("{:<5} ", fmt::format("#{}", kernel.step)), 8,
+  return lines(fmt::format("{:<5} ", step_text(kernel)), 8,
                fmt::format("{} = {} in {}: {}, for {}; {}", visible_line(conversion.value), conversion.op,
                            kernel.symbol, conversion.wish, reader, work),
                width);
@@ -114,8 +119,9 @@ Json cost_json(const PredictedCost& cost) {
 }
 
 Json kernel_json(const Explanations& all, const Explanations::Kernel& kernel) {
-  Json json{{"step", kernel.step},   {"symbol", kernel.symbol},     {"name", kernel.name},
-            {"nodes", kernel.nodes}, {"decision", kernel.decision}, {"predicted", cost_json(kernel.cost)}};
+  Json json{{"step", shown(kernel.step)},  {"symbol", kernel.symbol},
+            {"name", kernel.name},         {"nodes", kernel.nodes},
+            {"decision", kernel.decision}, {"predicted", cost_json(kernel.cost)}};
   json["schedule_rule"] =
       kernel.rule == nullptr
           ? Json(nullptr)
@@ -128,7 +134,7 @@ Json kernel_json(const Explanations& all, const Explanations::Kernel& kernel) {
   }
   json["reads"] = Json::array();
   for (const Explanations::Read& read : kernel.reads) {
-    json["reads"].push_back({{"step", all.kernels[read.from].step},
+    json["reads"].push_back({{"step", shown(all.kernels[read.from].step)},
                              {"symbol", all.kernels[read.from].symbol},
                              {"value", read.value},
                              {"views", read.views},
@@ -139,7 +145,7 @@ Json kernel_json(const Explanations& all, const Explanations::Kernel& kernel) {
 }
 
 Json conversion_json(const Explanations& all, const Explanations::Conversion& conversion) {
-  return {{"step", all.kernels[conversion.kernel].step},
+  return {{"step", shown(all.kernels[conversion.kernel].step)},
           {"symbol", all.kernels[conversion.kernel].symbol},
           {"op", conversion.op},
           {"value", conversion.value},
@@ -164,7 +170,9 @@ std::string misfits_text(const LoweredProgram& program, const std::string& node)
 }
 
 std::string to_text(const Explanations& explanations, size_t width) {
-  std::string text = fmt::format("for {}: {} kernels\n\n", explanations.target, explanations.kernels.size());
+  const auto kernels = std::ranges::count_if(
+      explanations.kernels, [](const Explanations::Kernel& kernel) { return kernel.step.has_value(); });
+  std::string text = fmt::format("for {}: {} kernels\n\n", explanations.target, kernels);
   for (const Explanations::Kernel& kernel : explanations.kernels)
     text += kernel_text(explanations, kernel, width);
   text += '\n';

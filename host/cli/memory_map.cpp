@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
 
 #include "host/cli/plan_json.h"
 #include "host/cli/text.h"
@@ -23,6 +26,17 @@ bool lies_before(const MemoryMap::Value& a, const MemoryMap::Value& b) {
   return a.first < b.first;
 }
 
+/// The bound of sizes of so few symbols that it can be read, and found: to compare two sums takes a time that
+/// grows with each.
+std::optional<Dim> readable_bound(const std::vector<Lifetime<Dim>>& lifetimes) {
+  constexpr size_t kMostSymbols = 8;
+  std::set<std::string> symbols;
+  for (const Lifetime<Dim>& lifetime : lifetimes) {
+    for (const std::string& symbol : lifetime.bytes.symbols()) symbols.insert(symbol);
+  }
+  return symbols.size() > kMostSymbols ? std::nullopt : std::optional(memory_bound(lifetimes));
+}
+
 MemoryMap map_of(const module_format::Variant& variant, const ManifestDims& dims, const ProgramFacts& facts,
                  bool on_gpu) {
   MemoryMap map;
@@ -40,7 +54,7 @@ MemoryMap map_of(const module_format::Variant& variant, const ManifestDims& dims
   if (on_gpu) map.memory = "GPU workspace";
   map.steps = facts.steps.size();
   map.bytes = dims.get(on_gpu ? variant.gpu_workspace_bytes() : variant.workspace_bytes());
-  map.bound = memory_bound(lifetimes);
+  map.bound = readable_bound(lifetimes);
   return map;
 }
 
@@ -64,8 +78,8 @@ std::string bar(const MemoryMap::Value& value, size_t steps, size_t width) {
 }  // namespace
 
 double MemoryMap::ratio() const {
-  if (!bytes.is_constant() || !bound.is_constant()) return 0;
-  return bound.value() == 0 ? 1 : static_cast<double>(bytes.value()) / static_cast<double>(bound.value());
+  if (!bytes.is_constant() || !bound || !bound->is_constant()) return 0;
+  return bound->value() == 0 ? 1 : static_cast<double>(bytes.value()) / static_cast<double>(bound->value());
 }
 
 std::vector<MemoryMap> memory_maps(const module_format::Manifest& manifest,
@@ -83,7 +97,8 @@ std::string to_text(const MemoryMap& map, size_t width) {
   constexpr size_t kWidest = 64, kNarrowest = 8, kIndent = 2;
   const size_t room = width == 0 ? kWidest : std::clamp(width / 3, kNarrowest, kWidest);
   std::string text = fmt::format("{}: {}\n", map.memory, amount(map.bytes));
-  text += fmt::format("{:{}}at least {}: what lives at once\n", "", kIndent, amount(map.bound));
+  if (map.bound)
+    text += fmt::format("{:{}}at least {}: what lives at once\n", "", kIndent, amount(*map.bound));
   if (const double ratio = map.ratio(); ratio > 0)
     text += fmt::format("{:{}}the plan takes {:.3f} times that\n", "", kIndent, ratio);
   using Align = Table::Align;
@@ -109,7 +124,7 @@ Json to_json(const MemoryMap& map) {
   Json json;
   json["memory"] = map.memory;
   json["bytes"] = dim_json(map.bytes);
-  json["bound_bytes"] = dim_json(map.bound);
+  json["bound_bytes"] = map.bound ? dim_json(*map.bound) : Json(nullptr);
   json["ratio"] = map.ratio() > 0 ? Json(map.ratio()) : Json(nullptr);
   json["values"] = Json::array();
   for (const MemoryMap::Value& value : map.values) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,9 @@ struct MemoryMap {
   std::vector<Value> values;         ///< by offset, then by time
   size_t steps = 0;                  ///< of the plan
   Dim bytes;                         ///< planned
-  Dim bound;                         ///< what lives at once at most: no plan of these steps takes less
+  /// What lives at once at most: no plan of these steps takes less. None: sizes have too many symbols to say
+  /// it.
+  std::optional<Dim> bound;
 
   /// Planned bytes over the bound; 1 where nothing is needed, 0 where it depends on symbols.
   double ratio() const;

@@ -158,6 +158,38 @@ TEST(Explanation, NamesTheBlockThatWeightsAreIn) {
                 HasSubstr(" x " + std::string(block) + " sums in registers"));
 }
 
+/// What no kernel computes: control flow, and sizes that data give.
+TEST(Explanation, SaysWhatThePlanDoesItself) {
+  struct Case {
+    const char *text, *op, *node, *reader;
+  };
+  const Case cases[] = {
+      {"fn @main(%x: Tensor[(4), f32], %c: Tensor[(1), bool]) -> Tensor[(4), f32] {\n"
+       "  %0 = if(%c, %x, %x, then_inputs=1, dims=(4)) fn @then(%x: Tensor[(4), f32]) -> Tensor[(4), f32] {\n"
+       "    %0 = nn.relu(%x)  // Relu_1\n    return %0\n"
+       "  } fn @else(%x: Tensor[(4), f32]) -> Tensor[(4), f32] {\n"
+       "    %0 = negative(%x)  // Neg_2\n    return %0\n  }  // If_3\n"
+       "  %1 = sigmoid(%0)  // Sigmoid_4\n  return %1\n}\n",
+       "if", "If_3", "Sigmoid_4"},
+      {"fn @main(%x: Tensor[(4), f32], %n: Tensor[(1), i64]) -> Tensor[(1, d), i64] {\n"
+       "  %0 = bind_dims(%n, symbols=(d))  // NonZero_1\n"
+       "  %1 = nonzero_positions(%x, extents=(d))  // NonZero_2\n  return %1\n}\n",
+       "bind_dims", "NonZero_1", "NonZero_2"},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.op);
+    const Explanations all = explain_program(parse_graph(each.text, op_set()), find_target("x86-64-v3"), {});
+    const Explanations::Kernel& own = kernel_of(all, each.node);
+    EXPECT_FALSE(own.step.has_value());
+    EXPECT_EQ(own.symbol, each.op);
+    EXPECT_TRUE(kernel_of(all, each.reader).step.has_value());
+    const std::string text = to_text(all, 0);
+    EXPECT_THAT(text, HasSubstr("for x86-64-v3: 1 kernels"));
+    EXPECT_THAT(text, HasSubstr(std::string(each.op) + ": the plan itself, without a kernel"));
+    EXPECT_TRUE(to_json(all)["kernels"][0]["step"].is_null());
+  }
+}
+
 TEST(Explanation, ReadsAsText) {
   const std::string text = to_text(explained("x86-64-v3"), 200);
   for (const char* part :

@@ -46,11 +46,11 @@ TEST(MemoryMap, SaysSymbolicSizesAsExpressions) {
   EXPECT_EQ(map.ratio(), 0) << "nobody knows";
   for (const int64_t n : {0, 1, 2, 3, 100}) {
     const int64_t place = (32 * n + 63) / 64 * 64;
-    EXPECT_EQ(map.bound.evaluate({{"N", n}}), 2 * place);
+    EXPECT_EQ(map.bound->evaluate({{"N", n}}), 2 * place);
     EXPECT_EQ(map.bytes.evaluate({{"N", n}}), 2 * place);
   }
   const std::string text = to_text(map, 0);
-  EXPECT_NE(text.find(map.bound.str() + " bytes: what lives at once"), std::string::npos) << text;
+  EXPECT_NE(text.find(map.bound->str() + " bytes: what lives at once"), std::string::npos) << text;
   EXPECT_EQ(text.find("times that"), std::string::npos) << text;
   EXPECT_EQ(to_json(map)["values"][0]["bytes"], "32*N");
   EXPECT_TRUE(to_json(map)["ratio"].is_null());
@@ -64,7 +64,8 @@ size_t columns_of(std::string_view utf8) {
 TEST(MemoryMap, FitsTheTerminal) {
   MemoryMap map;
   map.steps = 1000;
-  map.bytes = map.bound = 640;
+  map.bytes = Dim(640);
+  map.bound = map.bytes;
   for (size_t i = 0; i < 10; ++i)
     map.values.push_back(
         {"%a_value_with_a_long_name_" + std::to_string(i), static_cast<int64_t>(64 * i), 64, 100 * i, 100 * i + 99});
@@ -78,7 +79,8 @@ TEST(MemoryMap, FitsTheTerminal) {
 TEST(MemoryMap, ABarCoversTheStepsOfItsValue) {
   MemoryMap map;
   map.steps = 640;  // ten a character
-  map.bytes = map.bound = 64;
+  map.bytes = Dim(64);
+  map.bound = map.bytes;
   map.values.push_back({"%0", 0, 64, 0, 0});
   map.values.push_back({"%1", 0, 64, 9, 10});
   map.values.push_back({"%2", 0, 64, 639, 639});
