@@ -37,10 +37,10 @@ struct Explanations {
     Why why;
   };
   struct Kernel {
-    std::optional<size_t>
-        step;  ///< of the plan; none: no kernel, but what the plan does itself, as control flow
-    std::string symbol,
-        name;  ///< "conv_relu_1", "nn.conv[winograd4]+nn.relu"; the op twice where there is no kernel
+    /// Of the plan; none: no kernel, but what the plan does itself, as control flow.
+    std::optional<size_t> step;
+    /// "conv_relu_1", "nn.conv[winograd4]+nn.relu"; where there is no kernel both are the op's name.
+    std::string symbol, name;
     std::vector<std::string> nodes;
     std::string decision;
     const KernelRule* rule = nullptr;  ///< that scheduled it; null: none of the target's
